@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local keeps block storage in a directory: a name is the path of a file below it.
+//
+// # Durability
+//
+// Put writes to a temporary name, syncs, and renames. A file is thus never seen half written, and the
+// name of a file never leads to contents that are not on the device: not after a loss of power, and
+// not when two writers of one name rename over each other after one of them was told that its file is
+// safe. Syncing later, together with others, was measured to cost the same as long as several
+// Puts run at a time (the file system groups their syncs), and would give up that second guarantee.
+//
+// Sync then syncs each directory on the way to a file, which another process may have created a
+// moment ago, and also each file, which somebody may have copied here.
+//
+// # Layout
+//
+// Temporary files stand in one directory, "~tmp", whose name is no valid name of a file; what a dead
+// process left there is removed on open when it is older than a day. Anything else with a name that
+// is not valid (lost+found, say) is left alone and not shown. Files are created with mode 0600,
+// directories with 0700. Directories that have become empty stay, so that Delete does not race with Put.
+//
+// Unix only: it relies on syncing directories and on renaming over a file that others have open.
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/block"
+)
+
+// storage reaches files through an os.Root, so that not even a symbolic link leads outside.
+type storage struct {
+	dir    string // as the caller named it, for messages
+	root   *os.Root
+	closed atomic.Bool
+}
+
+// check refuses a call that must not go ahead.
+func (s *storage) check(ctx context.Context) error {
+	if s.closed.Load() {
+		return block.ErrClosed
+	}
+	return ctx.Err()
+}
+
+func (s *storage) checkName(ctx context.Context, name string) error {
+	if err := block.CheckName(name); err != nil {
+		return err
+	}
+	return s.check(ctx)
+}
+
+// Put implements [block.Storage].
+func (s *storage) Put(ctx context.Context, name string, data []byte) error {
+	if err := s.put(ctx, name, data); err != nil {
+		return s.fail("put", name, err)
+	}
+	return nil
+}
+
+func (s *storage) put(ctx context.Context, name string, data []byte) error {
+	if err := s.checkName(ctx, name); err != nil {
+		return err
+	}
+	have, err := s.root.Lstat(name)
+	if err == nil && have.Mode().IsRegular() && have.Size() == int64(len(data)) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temp, err := s.writeTemp(data)
+	if err != nil {
+		return err
+	}
+	if err := s.rename(temp, name); err != nil {
+		return errors.Join(cause(err), s.root.Remove(temp))
+	}
+	return nil
+}
+
+// writeTemp writes and syncs a temporary file, and leaves none behind when it fails.
+func (s *storage) writeTemp(data []byte) (string, error) {
+	name := path.Join(tempDir, rand.Text())
+	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
+	if err != nil {
+		return "", fmt.Errorf("create a temporary file: %w", cause(err))
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return "", errors.Join(cause(err), s.root.Remove(name))
+	}
+	return name, nil
+}
+
+// rename creates directories only when they turn out to be missing, which is rare.
+func (s *storage) rename(temp, name string) error {
+	err := s.root.Rename(temp, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.root.MkdirAll(path.Dir(name), dirMode); err != nil {
+		return err
+	}
+	return s.root.Rename(temp, name)
+}
+
+// Get implements [block.Storage].
+func (s *storage) Get(ctx context.Context, name string) ([]byte, error) {
+	return s.read(ctx, name, func(size int64) (int64, int64) { return 0, size })
+}
+
+// GetRange implements [block.Storage].
+func (s *storage) GetRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
+	return s.read(ctx, name, func(int64) (int64, int64) { return offset, length })
+}
+
+func (s *storage) read(ctx context.Context, name string, part func(size int64) (offset, length int64)) (data []byte, err error) {
+	defer func() {
+		if err != nil {
+			data, err = nil, s.fail("get", name, missing(err))
+		}
+	}()
+	if err := s.checkName(ctx, name); err != nil {
+		return nil, err
+	}
+	// Without O_NONBLOCK a named pipe that somebody left here would hold the caller for ever.
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, block.ErrNotFound
+	}
+	offset, length := part(info.Size())
+	if err := block.CheckRange(info.Size(), offset, length); err != nil {
+		return nil, err
+	}
+	data = make([]byte, length)
+	n, err := f.ReadAt(data, offset)
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: it was cut to %d bytes while it was read", block.ErrShort, offset+int64(n))
+	}
+	return data, err
+}
+
+// Stat implements [block.Storage].
+func (s *storage) Stat(ctx context.Context, name string) (block.Info, error) {
+	info, err := s.stat(ctx, name)
+	if err != nil {
+		return block.Info{}, s.fail("stat", name, missing(err))
+	}
+	return info, nil
+}
+
+func (s *storage) stat(ctx context.Context, name string) (block.Info, error) {
+	if err := s.checkName(ctx, name); err != nil {
+		return block.Info{}, err
+	}
+	info, err := s.root.Lstat(name)
+	if err != nil {
+		return block.Info{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return block.Info{}, block.ErrNotFound
+	}
+	return block.Info{Name: name, Size: info.Size(), ModTime: info.ModTime()}, nil
+}
+
+// Delete implements [block.Storage]. It looks first, because Remove would take an empty directory.
+func (s *storage) Delete(ctx context.Context, name string) error {
+	_, err := s.stat(ctx, name)
+	if err == nil {
+		err = s.root.Remove(name)
+	}
+	if err := missing(err); err != nil && !errors.Is(err, block.ErrNotFound) {
+		return s.fail("delete", name, err)
+	}
+	return nil
+}
+
+// Refresh implements [block.Storage].
+func (s *storage) Refresh(ctx context.Context, name string) error {
+	_, err := s.stat(ctx, name)
+	if err == nil {
+		now := time.Now()
+		err = s.root.Chtimes(name, now, now)
+	}
+	if err != nil {
+		return s.fail("refresh", name, missing(err))
+	}
+	return nil
+}
+
+// Close implements [block.Storage].
+func (s *storage) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	return s.root.Close()
+}
+
+// fail says what was being done to which file.
+func (s *storage) fail(op, name string, err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		err = block.ErrClosed // closed by another goroutine in the middle of the call
+	}
+	return fmt.Errorf("%s %s: %w", op, filepath.Join(s.dir, name), cause(err))
+}
+
+// missing turns what the system says about an absent file into [block.ErrNotFound].
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return block.ErrNotFound
+	}
+	return err
+}
+
+// cause drops the path that the os package puts around an error: ours is more complete.
+func cause(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	}
+	return err
+}
