@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bolt
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/moraine-store/moraine/pkg/kv"
+)
+
+// Set stores a value.
+func (s *Store) Set(ctx context.Context, partition, key, value []byte) error {
+	err := s.Limits().CheckSet(partition, key, value)
+	if err == nil {
+		err = s.one(ctx, partition, kv.Write{Key: key, Value: value})
+	}
+	return kv.Wrap("set", partition, key, err)
+}
+
+// SetIf stores a value if the predicate holds.
+func (s *Store) SetIf(ctx context.Context, partition, key, value []byte, p kv.Predicate) error {
+	err := s.Limits().CheckSetIf(partition, key, value, p)
+	if err == nil {
+		err = s.one(ctx, partition, kv.Write{Key: key, Value: value, If: &p})
+	}
+	return kv.Wrap("set if", partition, key, err)
+}
+
+// Delete removes a key.
+func (s *Store) Delete(ctx context.Context, partition, key []byte) error {
+	err := s.Limits().CheckKey(partition, key)
+	if err == nil {
+		err = s.one(ctx, partition, kv.Write{Key: key})
+	}
+	return kv.Wrap("delete", partition, key, err)
+}
+
+// DeleteIf removes a key if the predicate holds.
+func (s *Store) DeleteIf(ctx context.Context, partition, key []byte, p kv.Predicate) error {
+	err := s.Limits().CheckDeleteIf(partition, key, p)
+	if err == nil {
+		err = s.one(ctx, partition, kv.Write{Key: key, If: &p})
+	}
+	return kv.Wrap("delete if", partition, key, err)
+}
+
+// Apply performs all writes or none.
+func (s *Store) Apply(ctx context.Context, partition []byte, writes []kv.Write, fence *kv.Fence) error {
+	if err := s.Limits().CheckApply(partition, writes, fence); err != nil {
+		return kv.Wrap("apply", partition, nil, err)
+	}
+	b := &batch{partition: partition, writes: writes, fence: fence}
+	err := s.write(ctx, b.run)
+	return kv.Wrap("apply", partition, b.failed, err)
+}
+
+func (s *Store) one(ctx context.Context, partition []byte, w kv.Write) error {
+	b := &batch{partition: partition, writes: []kv.Write{w}}
+	return s.write(ctx, b.run)
+}
+
+func (s *Store) write(ctx context.Context, run func(tx *bbolt.Tx) (changed bool, err error)) error {
+	if s.committer == nil {
+		return s.refuse(ctx)
+	}
+	return s.committer.do(ctx, run)
+}
+
+// refuse answers a write to a file that is open for reading only: closed comes before read-only.
+func (s *Store) refuse(ctx context.Context) error {
+	if err := s.view(ctx, func(*bbolt.Tx) error { return nil }); err != nil {
+		return err
+	}
+	return kv.ErrReadOnly
+}
+
+// batch is a set of writes that land together or not at all.
+type batch struct {
+	partition []byte
+	writes    []kv.Write
+	fence     *kv.Fence
+	failed    []byte // the key whose predicate did not hold
+}
+
+// run checks everything before it changes anything.
+func (b *batch) run(tx *bbolt.Tx) (changed bool, err error) {
+	if err := b.check(tx); err != nil {
+		return false, err
+	}
+	for _, w := range b.writes {
+		did, err := b.perform(tx, w)
+		if err != nil {
+			return true, err
+		}
+		changed = changed || did
+	}
+	return changed, nil
+}
+
+func (b *batch) check(tx *bbolt.Tx) error {
+	if f := b.fence; f != nil && !f.Predicate.Holds(lookup(tx, f.Partition, f.Key)) {
+		return kv.ErrFenceFailed
+	}
+	for _, w := range b.writes {
+		if w.If != nil && !w.If.Holds(lookup(tx, b.partition, w.Key)) {
+			b.failed = w.Key
+			return kv.ErrPredicateFailed
+		}
+	}
+	return nil
+}
+
+func (b *batch) perform(tx *bbolt.Tx, w kv.Write) (changed bool, err error) {
+	if w.Value == nil {
+		if _, found := lookup(tx, b.partition, w.Key); !found {
+			return false, nil
+		}
+		return true, tx.Bucket(bucketName(b.partition)).Delete(w.Key)
+	}
+	bucket, err := tx.CreateBucketIfNotExists(bucketName(b.partition))
+	if err != nil {
+		return true, err
+	}
+	return true, bucket.Put(w.Key, w.Value)
+}
+
+// DropPartition removes a partition in one transaction. It reads all pages of the partition.
+func (s *Store) DropPartition(ctx context.Context, partition []byte) error {
+	err := s.Limits().CheckPartition(partition)
+	if err == nil {
+		err = s.write(ctx, func(tx *bbolt.Tx) (bool, error) {
+			err := tx.DeleteBucket(bucketName(partition))
+			if errors.Is(err, berrors.ErrBucketNotFound) {
+				return false, nil
+			}
+			return true, err
+		})
+	}
+	return kv.Wrap("drop", partition, nil, err)
+}
