@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package committed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/moraine-store/moraine/pkg/block"
+	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
+)
+
+// writer builds and puts the files of one Apply on a bounded number of goroutines. It belongs to one goroutine, which must
+// call finish.
+type writer struct {
+	ctx    context.Context // cancelled by the first failure, which is then its cause
+	cancel context.CancelFunc
+	files  *files
+	now    func() time.Time
+	group  *errgroup.Group
+	spare  *sync.Pool // of *pending, shared by all calls
+
+	mu    sync.Mutex
+	names []string // of the files that the tree needs and that it did not find in the old tree
+}
+
+// pending is a node that is being filled or written.
+type pending struct {
+	builder *rangefile.Builder
+	unnamed []unnamed
+	file    []byte // memory for the file
+}
+
+// unnamed is a child whose file is still being written.
+type unnamed struct {
+	slot int
+	task *task
+}
+
+// task is the writing of a file. The ID is set when done is closed, unless the writing failed.
+type task struct {
+	done chan struct{}
+	id   rangefile.ID
+	ok   bool
+}
+
+func newWriter(ctx context.Context, s *Store, f *files) *writer {
+	w := &writer{files: f, now: s.now, spare: &s.spare}
+	ctx, w.cancel = context.WithCancel(ctx)
+	w.group, w.ctx = errgroup.WithContext(ctx)
+	w.group.SetLimit(s.writers)
+	return w
+}
+
+// node gives an empty node to fill.
+func (w *writer) node(level int) *pending {
+	p, ok := w.spare.Get().(*pending)
+	if !ok {
+		return &pending{builder: rangefile.NewBuilder(level)}
+	}
+	p.builder.Reset(level)
+	p.unnamed = p.unnamed[:0]
+	return p
+}
+
+// write takes the node over and writes it. It waits while enough others are being written. Children are written before
+// their parents, so a task that waits for others waits for such that have their goroutine.
+func (w *writer) write(p *pending) *task {
+	t := &task{done: make(chan struct{})}
+	w.group.Go(func() error {
+		defer close(t.done)
+		for _, u := range p.unnamed {
+			<-u.task.done
+			if !u.task.ok {
+				return nil // the child's failure is the group's
+			}
+			p.builder.Name(u.slot, u.task.id)
+		}
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		t.id, p.file = p.builder.Build(p.file)
+		if err := w.put(t.id, p.file); err != nil {
+			return fmt.Errorf("write %s: %w", w.files.path(t.id), err)
+		}
+		t.ok = true
+		w.spare.Put(p)
+		return nil
+	})
+	return t
+}
+
+// put makes sure that the file exists and is not about to be removed for its age. One of another size is
+// left to Put, which replaces what cannot be right.
+func (w *writer) put(id rangefile.ID, file []byte) error {
+	name := fileName(id)
+	w.mu.Lock()
+	w.names = append(w.names, name)
+	w.mu.Unlock()
+	info, err := w.files.storage.Stat(w.ctx, name)
+	if err == nil && info.Size == int64(len(file)) {
+		if w.now().Sub(info.ModTime) < refreshAfter {
+			return nil
+		}
+		if err = w.files.storage.Refresh(w.ctx, name); !errors.Is(err, block.ErrNotFound) {
+			return err
+		}
+	}
+	if err != nil && !errors.Is(err, block.ErrNotFound) {
+		return err
+	}
+	return w.files.storage.Put(w.ctx, name, file)
+}
+
+// finish waits for all files and makes them durable, or, if making the tree has failed with err, gives up.
+func (w *writer) finish(ctx context.Context, err error) error {
+	if err != nil {
+		w.cancel()
+	}
+	failed := w.group.Wait()
+	w.cancel()
+	switch {
+	case err != nil:
+		return err
+	case failed != nil || len(w.names) == 0:
+		return failed
+	}
+	return w.files.storage.Sync(ctx, w.names)
+}
