@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ref
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/ref/refpb"
+)
+
+// PutMove implements [graveler.Moves].
+func (s *Store) PutMove(ctx context.Context, repo *graveler.Repository, branchUID string, m graveler.Move) error {
+	return wrap(s.putMove(ctx, repo, branchUID, m), "put move %d of branch %s of %s", m.Time, branchUID, repo.ID)
+}
+
+func (s *Store) putMove(ctx context.Context, repo *graveler.Repository, branchUID string, move graveler.Move) error {
+	m := &refpb.MoveData{}
+	setMove(m, move)
+	if err := checkUID(branchUID); err != nil {
+		return err
+	}
+	if err := checkMove(m); err != nil {
+		return invalid("%v", err)
+	}
+	key := logOf(branchUID) + hexDigits(uint64(move.Time))
+	return s.set(ctx, locate(repo.Partition(), key), m)
+}
+
+// ScanMoves implements [graveler.Moves].
+func (s *Store) ScanMoves(ctx context.Context, repo *graveler.Repository, branchUID string, from, through int64) iter.Seq2[graveler.Move, error] {
+	what := "moves of branch " + branchUID + " of " + string(repo.ID)
+	start := hexDigits(uint64(max(from, 0)))
+	moves := scan(ctx, s, what, repo.Partition(), logOf(branchUID), start, decodeMove)
+	return func(yield func(graveler.Move, error) bool) {
+		if through < from {
+			return
+		}
+		for m, err := range moves {
+			if err == nil && m.Time > through {
+				return
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// PutLogName implements [graveler.Moves].
+func (s *Store) PutLogName(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID, branchUID string) error {
+	return wrap(s.putLogName(ctx, repo, branch, branchUID), "put log name %s/%s of branch %s", repo.ID, branch, branchUID)
+}
+
+func (s *Store) putLogName(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID, branchUID string) error {
+	if err := checkUID(branchUID); err != nil {
+		return err
+	}
+	if branch == "" || strings.Contains(string(branch), ":") {
+		return fmt.Errorf("%w: branch %q is empty or has a colon", graveler.ErrInvalidName, branch)
+	}
+	m := &refpb.LogNameData{Branch: string(branch), BranchUid: branchUID}
+	return s.set(ctx, locate(repo.Partition(), logNamesOf(branch)+branchUID), m)
+}
+
+// ScanLogNames implements [graveler.Moves]. UIDs sort by the second in which they were made; two
+// branches of one second are in no particular order.
+func (s *Store) ScanLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[string, error] {
+	what := "log names of " + string(repo.ID) + "/" + string(branch)
+	return scan(ctx, s, what, repo.Partition(), logNamesOf(branch), "", decodeLogName)
+}
+
+// decodeMove takes everything but the time from the value: the rest of the key is what the scan asked for.
+func decodeMove(at location, value []byte) (graveler.Move, error) {
+	m := &refpb.MoveData{}
+	log := string(at.key[:max(0, len(at.key)-16)])
+	if err := at.decode(value, m, func() string { return log + hexDigits(uint64(m.Time)) }); err != nil {
+		return graveler.Move{}, err
+	}
+	if err := checkMove(m); err != nil {
+		return graveler.Move{}, at.corrupt(err)
+	}
+	return moveOf(m), nil
+}
+
+func decodeLogName(at location, value []byte) (string, error) {
+	m := &refpb.LogNameData{}
+	err := at.decode(value, m, func() string { return logNamesOf(graveler.BranchID(m.Branch)) + m.BranchUid })
+	return m.BranchUid, err
+}
+
+func setMove(m *refpb.MoveData, move graveler.Move) {
+	m.Time = move.Time
+	m.Previous = move.Previous
+	m.Op = refpb.Op(move.Op)
+	m.Old = string(move.Old)
+	m.New = string(move.New)
+	m.CommittedThrough = move.CommittedThrough
+	m.Actor = move.Actor
+}
+
+func moveOf(m *refpb.MoveData) graveler.Move {
+	return graveler.Move{
+		Time:             m.Time,
+		Previous:         m.Previous,
+		Op:               graveler.Op(m.Op),
+		Old:              graveler.CommitID(m.Old),
+		New:              graveler.CommitID(m.New),
+		CommittedThrough: m.CommittedThrough,
+		Actor:            m.Actor,
+	}
+}
+
+// checkMove says why a move cannot be one, whether it was read or is to be written. An operation that
+// this program does not know is fine: a head moved, whatever the reason is called.
+func checkMove(m *refpb.MoveData) error {
+	if m.Op <= 0 {
+		return fmt.Errorf("move has operation %d", m.Op)
+	}
+	if m.Previous < 0 || m.Time <= m.Previous {
+		return fmt.Errorf("move at %d follows one at %d", m.Time, m.Previous)
+	}
+	return nil
+}
+
+// checkUID keeps a log's keys from running into another's.
+func checkUID(uid string) error {
+	if uid == "" || strings.ContainsAny(uid, "/:") {
+		return invalid("branch UID %q", uid)
+	}
+	return nil
+}
