@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+)
+
+// CommitParams says how to commit.
+type CommitParams struct {
+	Message   string
+	Committer string
+	Metadata  map[string]string
+	CreatedAt time.Time // zero: now
+	// AllowEmpty makes a commit even where nothing changed.
+	AllowEmpty bool
+}
+
+// CommitResult says what a commit came to.
+type CommitResult struct {
+	Commit Commit
+	// AlreadyCommitted: another commit that was under way took this one's changes along; Commit is that other one.
+	AlreadyCommitted bool
+}
+
+// PreCommitEvent is what a PreCommit hook sees.
+type PreCommitEvent struct {
+	Repository RepositoryID
+	Branch     BranchID
+	Params     CommitParams
+	// Changes yields what is about to be committed, by key.
+	Changes iter.Seq2[Diff, error]
+}
+
+// Limits of what a commit carries, in bytes: with its other fields it must fit into one record of the key/value store.
+const (
+	MaxMessageBytes  = 64 << 10
+	MaxMetadataBytes = 64 << 10
+	maxNameBytes     = 1 << 10
+)
+
+// Commit makes a commit of everything that is uncommitted on a branch when it begins: exactly the writes that were acknowledged before the branch's token is sealed, and none after.
+// Others may go on staging meanwhile. Where nothing changed it returns ErrNoChanges, unless AllowEmpty is set.
+// If it is cut off, all changes stay uncommitted and the next commit takes them. It costs what changed, not the size of the tree.
+func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchID, p CommitParams) (res CommitResult, err error) {
+	defer g.observe("commit", time.Now(), &err)
+	if err := p.validate(); err != nil {
+		return CommitResult{}, fmt.Errorf("commit %s/%s: %w", repo, branch, err)
+	}
+	r, err := g.writable(ctx, repo)
+	if err != nil {
+		return CommitResult{}, err
+	}
+	if err := ValidateBranchID(branch); err != nil {
+		return CommitResult{}, err
+	}
+	p.Metadata = maps.Clone(p.Metadata)
+	c := committing{g: g, repo: r, params: p}
+	if err := c.run(ctx, branch); err != nil {
+		return CommitResult{}, fmt.Errorf("commit %s/%s: %w", repo, branch, err)
+	}
+	if g.hooks.PostCommit != nil && !c.already {
+		g.hooks.PostCommit(ctx, repo, branch, *c.commit.Clone())
+	}
+	return CommitResult{Commit: *c.commit.Clone(), AlreadyCommitted: c.already}, nil
+}
+
+func (p CommitParams) validate() error {
+	size := 0
+	for k, v := range p.Metadata {
+		size += len(k) + len(v)
+	}
+	switch {
+	case len(p.Message) > MaxMessageBytes:
+		return fmt.Errorf("%w: message of %d bytes, at most %d are allowed", ErrTooLarge, len(p.Message), MaxMessageBytes)
+	case size > MaxMetadataBytes:
+		return fmt.Errorf("%w: metadata of %d bytes, at most %d are allowed", ErrTooLarge, size, MaxMetadataBytes)
+	case len(p.Committer) > maxNameBytes:
+		return fmt.Errorf("%w: committer of %d bytes, at most %d are allowed", ErrTooLarge, len(p.Committer), maxNameBytes)
+	}
+	return nil
+}
+
+// committing is one commit under way.
+type committing struct {
+	g      *Graveler
+	repo   *Repository
+	params CommitParams
+	sealed *Branch // the record after this commit's seal
+
+	commit  *Commit // the outcome
+	already bool
+	empty   bool
+}
+
+func (c *committing) run(ctx context.Context, branch BranchID) (err error) {
+	if c.sealed, err = c.g.seal(ctx, c.repo, branch, false); err != nil {
+		return err
+	}
+	if len(c.sealed.Items) == 0 && c.sealed.Base == "" && !c.params.AllowEmpty {
+		return ErrNoChanges
+	}
+	if err := c.runHook(ctx); err != nil {
+		return err
+	}
+	_, err = c.g.moveBranch(ctx, c.repo, branch, func(cur *Branch) (plan, error) { return c.build(ctx, cur) })
+	if err == nil && c.empty {
+		err = ErrNoChanges
+	}
+	return err
+}
+
+func (c *committing) runHook(ctx context.Context) error {
+	if c.g.hooks.PreCommit == nil {
+		return nil
+	}
+	frozen := c.sealed.Clone()
+	frozen.Token = ""
+	event := PreCommitEvent{Repository: c.repo.ID, Branch: frozen.ID, Params: c.params, Changes: sequence(func(emit func(Diff) bool) error {
+		v, err := c.g.viewOf(ctx, c.repo, frozen)
+		if err != nil {
+			return err
+		}
+		return v.uncommitted(ctx, nil, nil, func(d Diff) bool { return emit(d.Clone()) })
+	})}
+	event.Params.Metadata = maps.Clone(c.params.Metadata)
+	if err := c.g.hooks.PreCommit(ctx, event); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
+	c.empty = false
+	if taken, err := c.takenAlong(ctx, cur); taken || err != nil {
+		return nil, err
+	}
+	if len(cur.Items) == 0 && cur.Base == "" && !c.params.AllowEmpty {
+		return nil, ErrNoChanges // they were reset away
+	}
+	head, tree, err := c.g.fold(ctx, c.repo, cur)
+	if err != nil {
+		return nil, err
+	}
+	if tree == head.Tree && !c.params.AllowEmpty {
+		c.empty = true
+		return func(next *Branch) (*Commit, error) {
+			next.Base = ""
+			takeItems(next, cur)
+			return nil, nil
+		}, nil
+	}
+	c.commit = nil
+	return func(next *Branch) (*Commit, error) {
+		now, err := c.g.moveTime(ctx, next.LastMove.Time)
+		if err != nil {
+			return nil, err
+		}
+		if c.commit == nil {
+			c.commit = c.newCommit(head, tree, now)
+		}
+		next.Base = ""
+		takeItems(next, cur)
+		// All items up to the counter as it was read are in the tree, or were taken off the list before: compacted into the base, committed, or reset.
+		moveHead(next, Move{Time: now, Op: OpCommit, New: c.commit.ID, CommittedThrough: cur.ItemCounter, Actor: c.params.Committer})
+		return c.commit, nil
+	}, nil
+}
+
+// takenAlong finds out whether a commit since this one's seal included what it sealed.
+func (c *committing) takenAlong(ctx context.Context, cur *Branch) (bool, error) {
+	if len(c.sealed.Items) == 0 || c.params.AllowEmpty {
+		return false, nil
+	}
+	mine := c.sealed.Items[0].Number
+	if slices.ContainsFunc(cur.Items, func(i Item) bool { return i.Number == mine }) {
+		return false, nil
+	}
+	for m, err := range c.g.moves(ctx, c.repo, cur, c.sealed.LastMove.Time+1) {
+		if err != nil {
+			return false, err
+		}
+		if m.Op == OpCommit && m.CommittedThrough >= mine {
+			c.commit, err = c.g.referred(ctx, c.repo, m.New)
+			c.already = err == nil
+			return c.already, err
+		}
+	}
+	return false, nil
+}
+
+func (c *committing) newCommit(head *Commit, tree MetaRangeID, now int64) *Commit {
+	n := &Commit{
+		Version: CommitVersion, Committer: c.params.Committer, Message: c.params.Message, Tree: tree, CreatedAt: c.params.CreatedAt,
+		Parents: []CommitID{head.ID}, Metadata: c.params.Metadata, Generation: head.Generation + 1, LogTime: max(now, head.LogTime+1), Nonce: newNonce(),
+	}
+	if n.CreatedAt.IsZero() {
+		n.CreatedAt = time.Unix(0, now)
+	}
+	n.CreatedAt = n.CreatedAt.UTC()
+	n.ID = n.ComputeID()
+	return n
+}
+
+// moveHead makes m the last move of a branch; it sets what follows from the record.
+func moveHead(next *Branch, m Move) {
+	m.Previous, m.Old = next.LastMove.Time, next.Head
+	next.Head, next.LastMove = m.New, m
+}
+
+// Compact folds what is uncommitted on a branch into its base, so that reads look in one place and the next commit has less to do. What the branch shows does not change.
+func (g *Graveler) Compact(ctx context.Context, repo RepositoryID, branch BranchID) (err error) {
+	defer g.observe("compact", time.Now(), &err)
+	r, err := g.writable(ctx, repo)
+	if err != nil {
+		return err
+	}
+	_, err = g.seal(ctx, r, branch, false)
+	if err == nil {
+		_, err = g.compact(ctx, r, branch, 1)
+	}
+	if err != nil {
+		return fmt.Errorf("compact %s/%s: %w", repo, branch, err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+)
+
+// Config is what New wires together. Refs, Staging and Trees are required.
+type Config struct {
+	Refs    Refs
+	Staging Staging
+	Trees   Trees
+	// Namespace is where repositories that name no namespace of their own keep their range files: a URL, or a path below the store's block storage. It may be empty.
+	Namespace string
+	Hooks     Hooks
+	Observer  Observer         // nil: nobody looks
+	Logger    *slog.Logger     // nil: nothing is logged
+	Now       func() time.Time // nil: time.Now
+	// Grace is how long a partition that nothing lists any more is kept before Maintain drops it, and how old a half-done creation must be to be undone.
+	// It must be longer than any write can be under way. 0: 10 minutes.
+	Grace time.Duration
+}
+
+// Hooks are called around commits.
+type Hooks struct {
+	// PreCommit is called once per commit, after its changes are sealed and before anything is built. An error refuses the commit (ErrRefused); the changes stay uncommitted.
+	PreCommit func(ctx context.Context, e PreCommitEvent) error
+	// PostCommit is called once after a commit was made.
+	PostCommit func(ctx context.Context, repository RepositoryID, branch BranchID, c Commit)
+}
+
+// Observer is told of each operation when it ends. It must be safe for concurrent use and quick.
+type Observer interface {
+	// Operation gives the name of an operation (such as "stage", "get", "commit"), how long it took and what it returned.
+	Operation(name string, took time.Duration, err error)
+}
+
+const (
+	// maxClockSkew is how far clocks of machines may be apart; see Graveler.moveTime.
+	maxClockSkew = 5 * time.Minute
+	// watermarkPeriod is how often a process looks at the store's watermark, and the least by which it advances it.
+	watermarkPeriod = time.Minute
+	defaultGrace    = 10 * time.Minute
+
+	// compactItems is the length of a sealed list from which Maintain compacts it, maxItems the one at which an operation that would add to it compacts it first.
+	compactItems = 8
+	maxItems     = 64
+
+	cachedRecords = 10_000
+)
+
+// Graveler is the versioned store. It is safe for concurrent use and starts no goroutine that outlives a call.
+type Graveler struct {
+	refs      Refs
+	staging   Staging
+	trees     Trees
+	namespace string
+	hooks     Hooks
+	observer  Observer
+	log       *slog.Logger
+	now       func() time.Time
+	grace     time.Duration
+
+	repositories *otter.Cache[RepositoryID, *Repository] // as last read: a hint
+	branches     *otter.Cache[branchKey, *Branch]        // as last read or written: a hint
+	commits      *otter.Cache[commitKey, *Commit]        // immutable
+	reads        sharedReads
+	queue        queue
+	clock        watermark
+}
+
+type commitKey struct {
+	partition string
+	id        CommitID
+}
+
+// New returns a store over the given parts.
+func New(c Config) (*Graveler, error) {
+	if c.Refs == nil || c.Staging == nil || c.Trees == nil {
+		return nil, errors.New("graveler: Refs, Staging and Trees are required")
+	}
+	g := &Graveler{
+		refs: c.Refs, staging: c.Staging, trees: c.Trees, namespace: c.Namespace,
+		hooks: c.Hooks, observer: c.Observer, log: c.Logger, now: c.Now, grace: c.Grace,
+		repositories: otter.Must(&otter.Options[RepositoryID, *Repository]{MaximumSize: cachedRecords}),
+		branches:     otter.Must(&otter.Options[branchKey, *Branch]{MaximumSize: cachedRecords}),
+		commits:      otter.Must(&otter.Options[commitKey, *Commit]{MaximumSize: cachedRecords}),
+		reads:        sharedReads{reads: map[branchKey]*readPair{}},
+		queue:        queue{slots: map[branchKey]*slot{}},
+	}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if g.now == nil {
+		g.now = time.Now
+	}
+	if g.grace == 0 {
+		g.grace = defaultGrace
+	}
+	return g, nil
+}
+
+// observe reports an operation; it is deferred with the address of the operation's error.
+func (g *Graveler) observe(name string, start time.Time, err *error) {
+	if g.observer != nil {
+		g.observer.Operation(name, time.Since(start), *err)
+	}
+}
+
+func newNonce() string { return uuid.NewString() }
+
+func newToken(repo RepositoryID, branch BranchID) StagingToken {
+	return StagingToken(fmt.Sprintf("%s-%s:%s", repo, branch, uuid.NewString()))
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// repository reads the record of an active repository.
+func (g *Graveler) repository(ctx context.Context, id RepositoryID) (*Repository, error) {
+	if err := ValidateRepositoryID(id); err != nil {
+		return nil, err
+	}
+	r, err := g.refs.GetRepository(ctx, id)
+	if err != nil {
+		g.repositories.Invalidate(id)
+		return nil, err
+	}
+	if r.State != RepositoryActive {
+		g.repositories.Invalidate(id)
+		return nil, fmt.Errorf("repository %s: %w", id, stateError(r.State))
+	}
+	g.repositories.Set(id, r)
+	return r, nil
+}
+
+func stateError(s RepositoryState) error {
+	if s == RepositoryCreating {
+		return fmt.Errorf("%w: its creation has not finished", ErrRepositoryNotFound)
+	}
+	return ErrRepositoryInDeletion
+}
+
+// cachedRepository is repository without a read where the record is known. Whoever relies on it must go on to read or fence a branch record with
+// liveBranch, which notices that the repository has gone.
+func (g *Graveler) cachedRepository(ctx context.Context, id RepositoryID) (r *Repository, cached bool, err error) {
+	if r, ok := g.repositories.GetIfPresent(id); ok {
+		return r, true, nil
+	}
+	r, err = g.repository(ctx, id)
+	return r, false, err
+}
+
+// writable reads the record of a repository that may be written to.
+func (g *Graveler) writable(ctx context.Context, id RepositoryID) (*Repository, error) {
+	r, err := g.repository(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r, checkWritable(r)
+}
+
+func checkWritable(r *Repository) error {
+	if r.ReadOnly {
+		return fmt.Errorf("repository %s: %w", r.ID, ErrReadOnly)
+	}
+	return nil
+}
+
+func (g *Graveler) branchKey(repo *Repository, id BranchID) branchKey {
+	return branchKey{repo.Partition(), id}
+}
+
+// readBranch reads the record of a branch in any state. The read starts after the call; callers that wait share one. The result is shared: it must not be modified.
+func (g *Graveler) readBranch(ctx context.Context, repo *Repository, id BranchID) (*Branch, error) {
+	k := g.branchKey(repo, id)
+	b, err := g.reads.do(ctx, k, func(ctx context.Context) (*Branch, error) { return g.refs.GetBranch(ctx, repo, id) })
+	if err != nil {
+		g.branches.Invalidate(k)
+		return nil, err
+	}
+	g.branches.Set(k, b)
+	return b, nil
+}
+
+// liveBranch is readBranch for a branch that is not deleted.
+func (g *Graveler) liveBranch(ctx context.Context, repo *Repository, id BranchID) (*Branch, error) {
+	b, err := g.readBranch(ctx, repo, id)
+	if err == nil && b.State != BranchLive {
+		g.branches.Invalidate(g.branchKey(repo, id))
+		err = fmt.Errorf("branch %s/%s: %w", repo.ID, id, ErrBranchNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// onBranch calls do with the records of a repository and a live branch: with the ones known to this process first, where there are any, then with fresh ones. do returns
+// errStale when what it was given turned out not to be current. This is how a repository that was deleted and created again by another process is noticed.
+func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchID, do func(repo *Repository, b *Branch, fresh bool) error) error {
+	if err := ValidateBranchID(branch); err != nil {
+		return err
+	}
+	repo, cached, err := g.cachedRepository(ctx, id)
+	if err != nil {
+		return err
+	}
+	b, fresh := (*Branch)(nil), false
+	if known, ok := g.branches.GetIfPresent(g.branchKey(repo, branch)); ok && known.State == BranchLive {
+		b = known
+	}
+	for {
+		if b == nil {
+			b, err = g.liveBranch(ctx, repo, branch)
+			if errors.Is(err, ErrBranchNotFound) && cached {
+				g.repositories.Invalidate(id)
+				if repo, err = g.repository(ctx, id); err == nil {
+					b, err = g.liveBranch(ctx, repo, branch)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			cached, fresh = false, true
+		}
+		if err := do(repo, b, fresh); !errors.Is(err, errStale) {
+			return err
+		}
+		b, cached = nil, true
+	}
+}
+
+// errStale: a branch record turned out not to be the current one.
+var errStale = errors.New("branch record is stale")
+
+// commit reads a commit that something refers to.
+func (g *Graveler) commit(ctx context.Context, repo *Repository, id CommitID) (*Commit, error) {
+	k := commitKey{repo.Partition(), id}
+	if c, ok := g.commits.GetIfPresent(k); ok {
+		return c, nil
+	}
+	c, err := g.refs.GetCommit(ctx, repo, id)
+	if err != nil {
+		return nil, err
+	}
+	g.commits.Set(k, c)
+	return c, nil
+}

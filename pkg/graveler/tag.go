@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// CreateTag gives the commit that ref names a name. It returns ErrExists where the name is taken.
+func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, ref string) (Tag, error) {
+	if err := ValidateTagID(id); err != nil {
+		return Tag{}, err
+	}
+	r, err := g.writable(ctx, repo)
+	if err != nil {
+		return Tag{}, err
+	}
+	c, err := g.ResolveRef(ctx, repo, ref)
+	if err != nil {
+		return Tag{}, err
+	}
+	t := Tag{ID: id, Commit: c.ID}
+	if err := g.refs.CreateTag(ctx, r, &t); err != nil {
+		return Tag{}, err
+	}
+	return t, g.stillThere(ctx, r)
+}
+
+// GetTag returns ErrTagNotFound where there is none.
+func (g *Graveler) GetTag(ctx context.Context, repo RepositoryID, id TagID) (Tag, error) {
+	if err := ValidateTagID(id); err != nil {
+		return Tag{}, err
+	}
+	r, err := g.repository(ctx, repo)
+	if err != nil {
+		return Tag{}, err
+	}
+	t, err := g.refs.GetTag(ctx, r, id)
+	if err != nil {
+		return Tag{}, err
+	}
+	return *t, nil
+}
+
+// ListTags yields the tags whose names are greater than after, by name.
+func (g *Graveler) ListTags(ctx context.Context, repo RepositoryID, after TagID) iter.Seq2[Tag, error] {
+	return sequence(func(emit func(Tag) bool) error {
+		r, err := g.repository(ctx, repo)
+		if err != nil {
+			return err
+		}
+		for t, err := range g.refs.ScanTags(ctx, r, after) {
+			if err != nil {
+				return fmt.Errorf("list tags of %s: %w", repo, err)
+			}
+			if t.ID != after && !emit(*t) {
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// DeleteTag removes a tag; the commit stays.
+func (g *Graveler) DeleteTag(ctx context.Context, repo RepositoryID, id TagID) error {
+	if err := ValidateTagID(id); err != nil {
+		return err
+	}
+	r, err := g.writable(ctx, repo)
+	if err != nil {
+		return err
+	}
+	for {
+		t, err := g.refs.GetTag(ctx, r, id)
+		if err != nil {
+			return err
+		}
+		if err := g.refs.RemoveTag(ctx, r, t); !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+}
