@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package moraine opens a store: it wires a key/value engine, block storage and the versioned store together.
+//
+// Records and staged entries live in the engine, committed entries in immutable files in the block storage. [Open] names both by URL, or takes
+// them by value. What the store then does is the embedded [graveler.Graveler].
+//
+// A store starts no goroutine of its own. Upkeep is explicit: call Maintain now and then, or run [Store.MaintainEvery] where that suits.
+package moraine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/block"
+	"github.com/moraine-store/moraine/pkg/block/local"
+	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/committed"
+	"github.com/moraine-store/moraine/pkg/graveler/ref"
+	"github.com/moraine-store/moraine/pkg/graveler/staging"
+	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/bolt"
+	kvmem "github.com/moraine-store/moraine/pkg/kv/mem"
+)
+
+// Options says what to open. Store (or KV) and Blocks (or BlockStorage) are required.
+type Options struct {
+	// Store is the URL of the engine: bolt:PATH, bolt:///absolute/path, or mem: for tests.
+	Store string
+	// KV is an engine that is open already, in the place of Store. Close leaves it open.
+	KV kv.Store
+	// Engines are what the scheme of Store may name; nil: bolt and mem.
+	Engines kv.Engines
+
+	// Blocks is the URL of the block storage: file:PATH, file:///absolute/path, or mem: for tests.
+	Blocks string
+	// BlockStorage is a storage that is open already, in the place of Blocks. Close leaves it open.
+	BlockStorage block.Storage
+	// BlockEngines are what the scheme of Blocks, and of a repository's own namespace, may name; nil: file and mem.
+	BlockEngines block.Engines
+
+	// CacheBytes bounds the memory for blocks of range files; 0: committed.DefaultCacheBytes.
+	CacheBytes int64
+	// ReadOnly opens what exists and refuses every write. Several readers may share an embedded store.
+	ReadOnly bool
+
+	Hooks    graveler.Hooks
+	Observer graveler.Observer // nil: nobody looks
+	Logger   *slog.Logger      // nil: nothing is logged
+	Now      func() time.Time  // the clock; nil: time.Now
+}
+
+// Store is an open store. It is safe for concurrent use.
+type Store struct {
+	*graveler.Graveler
+	parts parts
+}
+
+// parts is what Close closes.
+type parts struct {
+	kv     kv.Store // nil: the caller's
+	trees  *committed.Store
+	blocks *namespaces
+}
+
+// Open opens a store, and makes a new one where there is none, unless it is to be read-only. What is wrong with a
+// store that cannot be opened is said by kv.ErrLocked, kv.ErrNotAStore, kv.ErrSchemaNewer, kv.ErrUnknownEngine and block.ErrUnknownEngine.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s := &Store{}
+	if err := s.open(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, o Options) error {
+	switch {
+	case (o.Store == "") == (o.KV == nil):
+		return errors.New("moraine: give either the URL of a store or an open engine")
+	case (o.Blocks == "") == (o.BlockStorage == nil):
+		return errors.New("moraine: give either the URL of a block storage or an open one")
+	}
+	if o.BlockEngines == nil {
+		o.BlockEngines = block.Engines{"file": local.Open, "mem": blockmem.Open}
+	}
+	store, err := s.openKV(ctx, o)
+	if err != nil {
+		return err
+	}
+	if s.parts.blocks, err = openNamespaces(ctx, o); err != nil {
+		return err
+	}
+	s.parts.trees, err = committed.New(committed.Config{Storage: s.parts.blocks.storage, CacheBytes: o.CacheBytes})
+	if err != nil {
+		return err
+	}
+	s.Graveler, err = graveler.New(graveler.Config{
+		Refs: ref.New(store), Staging: staging.New(store), Trees: s.parts.trees,
+		Hooks: o.Hooks, Observer: o.Observer, Logger: o.Logger, Now: o.Now,
+	})
+	return err
+}
+
+func (s *Store) openKV(ctx context.Context, o Options) (kv.Store, error) {
+	if o.KV != nil {
+		if o.ReadOnly {
+			return kv.ReadOnly(o.KV), nil
+		}
+		return o.KV, nil
+	}
+	engines := o.Engines
+	if engines == nil {
+		engines = kv.Engines{"bolt": bolt.Open, "mem": kvmem.Open}
+	}
+	store, err := kv.Open(ctx, o.Store, engines, kv.OpenOptions{ReadOnly: o.ReadOnly})
+	s.parts.kv = store
+	return store, err
+}
+
+// Close releases everything that Open opened. No call may be under way.
+func (s *Store) Close() error {
+	var errs []error
+	if s.parts.trees != nil {
+		errs = append(errs, s.parts.trees.Close())
+	}
+	if s.parts.blocks != nil {
+		errs = append(errs, s.parts.blocks.close())
+	}
+	if s.parts.kv != nil {
+		errs = append(errs, s.parts.kv.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// MaintainEvery runs Maintain at once and then at every interval, until ctx is done. What goes wrong is logged and tried again at the next turn.
+func (s *Store) MaintainEvery(ctx context.Context, interval time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if _, err := s.Maintain(ctx); err != nil && ctx.Err() == nil {
+			log.Error("maintain", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// namespaces finds the storage of a repository's files: a folder of the store's own block storage, or a storage that its namespace names by URL.
+type namespaces struct {
+	own      block.Storage
+	closeOwn bool
+	engines  block.Engines
+	options  block.OpenOptions
+
+	mu     sync.Mutex
+	opened map[string]block.Storage // by namespace
+}
+
+func openNamespaces(ctx context.Context, o Options) (*namespaces, error) {
+	n := &namespaces{engines: o.BlockEngines, options: block.OpenOptions{ReadOnly: o.ReadOnly}, opened: map[string]block.Storage{}}
+	if o.BlockStorage != nil {
+		n.own = o.BlockStorage
+		if o.ReadOnly {
+			n.own = block.ReadOnly(n.own)
+		}
+		return n, nil
+	}
+	own, err := block.Open(ctx, o.Blocks, o.BlockEngines, n.options)
+	n.own, n.closeOwn = own, err == nil
+	return n, err
+}
+
+func (n *namespaces) storage(ctx context.Context, namespace string) (block.Storage, error) {
+	if !strings.Contains(namespace, ":") {
+		return block.Sub(n.own, namespace), nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s, ok := n.opened[namespace]; ok {
+		return s, nil
+	}
+	s, err := block.Open(ctx, namespace, n.engines, n.options)
+	if err != nil {
+		return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+	}
+	n.opened[namespace] = s
+	return s, nil
+}
+
+func (n *namespaces) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
+	for s := range maps.Values(n.opened) {
+		errs = append(errs, s.Close())
+	}
+	if n.closeOwn {
+		errs = append(errs, n.own.Close())
+	}
+	return errors.Join(errs...)
+}
