@@ -30,7 +30,8 @@ build:
 demo:
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	$(GO) build -buildvcs=false -o "$$dir/moraine" ./cmd/moraine; \
-	"$$dir/moraine" --store "bolt:$$dir/meta.db" --blocks "file:$$dir/blocks" demo
+	"$$dir/moraine" --store "bolt:$$dir/meta.db" --blocks "file:$$dir/blocks" demo; \
+	echo "# (make demo removes its store now; bin/moraine demo keeps one.)"
 
 # What tests need beyond Go: the race detector needs a C compiler.
 test-tools:

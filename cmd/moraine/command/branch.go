@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
+)
+
+func (a *app) branch() *cobra.Command {
+	return group("branch", "Create, list, show and delete branches", a.branchCreate(), a.branchList(), a.branchShow(), a.branchDelete())
+}
+
+func (a *app) branchCreate() *cobra.Command {
+	return &cobra.Command{
+		Use: "create REPO/BRANCH REPO/REF", Short: "Create a branch that stands on the commit that REF names",
+		Long:    "Create a branch that stands on the commit that REF names. Uncommitted changes do not come along.",
+		Example: "moraine branch create lake/experiment lake/main",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			branch, err := parseBranch(args[0])
+			if err != nil {
+				return err
+			}
+			from, err := parseRef(args[1], "REPO/REF", "lake/main")
+			if err == nil {
+				err = sameRepository(branch, from)
+			}
+			if err != nil {
+				return err
+			}
+			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+				_, err := s.CreateBranch(cmd.Context(), branch.repo, branch.branch(), from.ref)
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) branchList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list REPO", Short: "List the branches of a repository, by name",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			repo, err := parseRepo(args[0])
+			if err != nil {
+				return err
+			}
+			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+				return table(a.printer, s.ListBranches(cmd.Context(), repo, ""), []string{"NAME", "HEAD", "MOVED", "BY"}, viewBranch,
+					func(b graveler.Branch) []string {
+						return []string{string(b.ID), shortID(b.Head), formatTime(time.Unix(0, b.LastMove.Time)), opName(b.LastMove.Op)}
+					})
+			})
+		},
+	}
+}
+
+func (a *app) branchShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show REPO/BRANCH", Short: "Show the record of a branch",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseBranch(args[0])
+			if err != nil {
+				return err
+			}
+			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+				b, err := s.GetBranch(cmd.Context(), at.repo, at.branch())
+				if err != nil {
+					return err
+				}
+				return a.printer.record(viewBranch(b), "Name", string(b.ID), "UID", b.UID, "Head", string(b.Head),
+					"Moved", formatTime(time.Unix(0, b.LastMove.Time))+" by "+opName(b.LastMove.Op),
+					"Base", orDash(b.Base), "Items", strconv.Itoa(len(b.Items)), "Staging token", string(b.Token))
+			})
+		},
+	}
+}
+
+func (a *app) branchDelete() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use: "delete REPO/BRANCH", Short: "Delete a branch; its commits stay",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseBranch(args[0])
+			if err != nil {
+				return err
+			}
+			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+				return s.DeleteBranch(cmd.Context(), at.repo, at.branch(), force)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "delete it even if it has uncommitted changes, or its data is damaged")
+	return cmd
+}
+
+type itemView struct {
+	Number        uint64                `json:"number"`
+	SealedToken   graveler.StagingToken `json:"sealed_token,omitempty"`
+	DeletedPrefix *keyView              `json:"deleted_prefix,omitempty"`
+}
+
+func viewBranch(b graveler.Branch) any {
+	items := []itemView{}
+	for _, i := range b.Items {
+		v := itemView{Number: i.Number, SealedToken: i.Token}
+		if i.Token == "" {
+			prefix := viewKey(i.Prefix)
+			v.DeletedPrefix = &prefix
+		}
+		items = append(items, v)
+	}
+	return struct {
+		Name         graveler.BranchID     `json:"name"`
+		UID          string                `json:"uid"`
+		Head         graveler.CommitID     `json:"head"`
+		Base         graveler.MetaRangeID  `json:"base,omitempty"`
+		StagingToken graveler.StagingToken `json:"staging_token"`
+		Items        []itemView            `json:"items"`
+		LastMove     any                   `json:"last_move"`
+	}{b.ID, b.UID, b.Head, b.Base, b.Token, items, viewMove(b.LastMove)}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
+)
+
+func (a *app) commit() *cobra.Command {
+	var p graveler.CommitParams
+	var meta []string
+	var date string
+	cmd := &cobra.Command{
+		Use: "commit REPO/BRANCH -m MESSAGE", Short: "Commit what is uncommitted on a branch",
+		Long:    "Commit everything that is uncommitted on a branch, and print the ID of the commit.",
+		Example: `moraine commit lake/main -m "Data of January"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseBranch(args[0])
+			if err != nil {
+				return err
+			}
+			if p.Metadata, err = parsePairs("meta", meta); err != nil {
+				return err
+			}
+			if p.Committer == "" {
+				p.Committer = os.Getenv("USER")
+			}
+			if date != "" {
+				if p.CreatedAt, err = parseTime(date); err != nil {
+					return err
+				}
+			}
+			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+				result, err := s.Commit(cmd.Context(), at.repo, at.branch(), p)
+				if err != nil {
+					return err
+				}
+				if a.printer.json {
+					return a.printer.object(viewCommit(result.Commit))
+				}
+				return a.printer.line(string(result.Commit.ID))
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&p.Message, "message", "m", "", "what the commit is about")
+	flags.StringArrayVar(&meta, "meta", nil, "metadata as KEY=VALUE; may be repeated")
+	flags.BoolVar(&p.AllowEmpty, "allow-empty", false, "commit even where nothing changed")
+	flags.StringVar(&date, "date", "", "when the commit was made, such as 2026-01-31T23:59:59Z (default: now)")
+	flags.StringVar(&p.Committer, "committer", "", "who commits (default: $USER)")
+	mustRequire(cmd, "message")
+	return cmd
+}
+
+// mustRequire marks a flag that has just been defined as required.
+func mustRequire(cmd *cobra.Command, flag string) {
+	if err := cmd.MarkFlagRequired(flag); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/kv"
+)
+
+func (a *app) demo() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo [DIR]", Short: "Take a tour with the files of a directory",
+		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare and tag. Every step shows the command that does it. " +
+			"The directory is only read; the repository stays in the store.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.printer.json {
+				return usageError{"the tour is for people: it has no JSON form"}
+			}
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			t := tour{app: a, dir: dir}
+			return t.run(cmd.Context())
+		},
+	}
+}
+
+// tour runs commands as if they had been typed.
+type tour struct {
+	app  *app
+	dir  string
+	repo string
+}
+
+func (t *tour) run(ctx context.Context) error {
+	if err := t.chooseName(ctx); err != nil {
+		return err
+	}
+	err := t.do(ctx, "A repository keeps versions of entries. An entry has a key, and says where an object is and what it is like.",
+		[]string{"repo", "create", t.repo},
+		[]string{"import", t.dir, t.at("main:files/"), "--commit", "-m", "Import files"},
+		[]string{"ls", t.at("main:files/"), "--limit", "10"})
+	if err != nil {
+		return err
+	}
+	files, err := t.files(ctx)
+	if err != nil {
+		return err
+	}
+	err = t.do(ctx, "A branch costs nothing, however much there is. What changes on it is uncommitted at first.", t.changes(files)...)
+	if err != nil {
+		return err
+	}
+	err = t.do(ctx, "A commit keeps the changes for good. The other branch does not have them, and a tag remembers where it was.",
+		[]string{"commit", t.at("experiment"), "-m", "Try something", "--meta", "tour=yes"},
+		[]string{"diff", t.at("main"), t.at("experiment")},
+		[]string{"get", t.at("experiment:notes/today.txt")},
+		[]string{"tag", "create", t.at("before-experiment"), t.at("main")},
+		[]string{"log", t.at("experiment"), "--graph"},
+		[]string{"reflog", t.at("experiment")})
+	if err != nil {
+		return err
+	}
+	return t.say(fmt.Sprintf("All this stays in %s: look around. To remove it: moraine repo delete %s --force", kv.Redact(t.app.store), t.repo))
+}
+
+// changes are commands that change entries on a new branch; files are among them where there are any.
+func (t *tour) changes(files []string) [][]string {
+	commands := [][]string{
+		{"branch", "create", t.at("experiment"), t.at("main")},
+		{"put", t.at("experiment:notes/today.txt"), "--size", "120", "--address", "s3://bucket/notes/today.txt", "--meta", "author=me"},
+	}
+	if len(files) > 0 {
+		commands = append(commands, []string{"put", t.at("experiment:" + files[0]), "--size", "7"})
+	}
+	if len(files) > 1 {
+		commands = append(commands, []string{"rm", t.at("experiment:" + files[1])})
+	}
+	return append(commands, []string{"status", t.at("experiment")}, []string{"diff", t.at("experiment")})
+}
+
+// files returns the keys of the first files that were imported.
+func (t *tour) files(ctx context.Context) (keys []string, err error) {
+	err = t.app.use(ctx, reading, func(s *moraine.Store) error {
+		for l, err := range limited(s.List(ctx, graveler.RepositoryID(t.repo), "main", graveler.ListOptions{Prefix: graveler.Key("files/")}), 2) {
+			if err != nil {
+				return err
+			}
+			keys = append(keys, string(l.Key))
+		}
+		return nil
+	})
+	return keys, err
+}
+
+func (t *tour) at(rest string) string { return t.repo + "/" + rest }
+
+// chooseName finds a name that no repository has.
+func (t *tour) chooseName(ctx context.Context) error {
+	return t.app.use(ctx, creating, func(s *moraine.Store) error {
+		for n := 1; ; n++ {
+			t.repo = "demo"
+			if n > 1 {
+				t.repo = fmt.Sprintf("demo-%d", n)
+			}
+			_, err := s.GetRepository(ctx, graveler.RepositoryID(t.repo))
+			if errors.Is(err, graveler.ErrRepositoryNotFound) {
+				return nil
+			}
+			if err != nil && !errors.Is(err, graveler.ErrRepositoryInDeletion) {
+				return err
+			}
+		}
+	})
+}
+
+// do runs commands, and shows each before its output.
+func (t *tour) do(ctx context.Context, about string, commands ...[]string) error {
+	if err := t.say(about); err != nil {
+		return err
+	}
+	for _, args := range commands {
+		quoted := make([]string, len(args))
+		for i, arg := range args {
+			quoted[i] = shellQuote(arg)
+		}
+		if err := errors.Join(t.app.printer.line("$ moraine "+strings.Join(quoted, " ")), t.app.printer.flush()); err != nil {
+			return err
+		}
+		global := []string{
+			"--store", t.app.store, "--blocks", t.app.blocks, fmt.Sprintf("--quiet=%t", t.app.quiet), fmt.Sprintf("--verbose=%t", t.app.verbose),
+		}
+		if err := execute(ctx, append(global, args...), t.app.stdout, t.app.stderr); err != nil {
+			return err
+		}
+	}
+	return t.app.printer.line("")
+}
+
+func (t *tour) say(text string) error { return t.app.printer.line("# " + text) }
+
+// shellQuote puts what a shell would not take literally in quotes.
+func shellQuote(arg string) string {
+	const literal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@,+%"
+	if arg != "" && strings.Trim(arg, literal) == "" {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/moraine-store/moraine/pkg/block"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/kv"
+)
+
+const (
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNotFound = 3
+	exitConflict = 4
+)
+
+// exitCodes says what an error is to whoever called the command. The first that matches counts, so that damage does not pass for what is merely not found.
+func exitCodes() []struct {
+	err  error
+	code int
+} {
+	return []struct {
+		err  error
+		code int
+	}{
+		{graveler.ErrCorrupt, exitFailed},
+		{graveler.ErrClockSkew, exitFailed},
+		{graveler.ErrClosed, exitFailed},
+		{graveler.ErrChanged, exitFailed},
+		{graveler.ErrFenceFailed, exitFailed},
+
+		{graveler.ErrInvalidName, exitUsage},
+		{graveler.ErrInvalidRef, exitUsage},
+		{graveler.ErrInvalidValue, exitUsage},
+		{graveler.ErrTooLarge, exitUsage},
+		{graveler.ErrAmbiguousRef, exitUsage},
+
+		{graveler.ErrRepositoryInDeletion, exitNotFound},
+		{graveler.ErrRepositoryNotFound, exitNotFound},
+		{graveler.ErrBranchNotFound, exitNotFound},
+		{graveler.ErrTagNotFound, exitNotFound},
+		{graveler.ErrCommitNotFound, exitNotFound},
+		{graveler.ErrRefNotFound, exitNotFound},
+		{graveler.ErrEntryNotFound, exitNotFound},
+		{graveler.ErrSettingNotFound, exitNotFound},
+		{graveler.ErrNotFound, exitNotFound},
+
+		{graveler.ErrExists, exitConflict},
+		{graveler.ErrPreconditionFailed, exitConflict},
+		{graveler.ErrNoChanges, exitConflict},
+		{graveler.ErrDirtyBranch, exitConflict},
+		{graveler.ErrReadOnly, exitConflict},
+		{graveler.ErrDefaultBranch, exitConflict},
+		{graveler.ErrRefused, exitConflict},
+
+		{kv.ErrLocked, exitFailed},
+		{kv.ErrSchemaNewer, exitFailed},
+		{kv.ErrNotAStore, exitFailed},
+		{kv.ErrClosed, exitFailed},
+		{kv.ErrPredicateFailed, exitFailed},
+		{kv.ErrFenceFailed, exitFailed},
+		{kv.ErrUnknownEngine, exitUsage},
+		{kv.ErrMissingPartition, exitUsage},
+		{kv.ErrMissingKey, exitUsage},
+		{kv.ErrMissingValue, exitUsage},
+		{kv.ErrMissingPredicate, exitUsage},
+		{kv.ErrUnexpectedPredicate, exitUsage},
+		{kv.ErrTooLarge, exitUsage},
+		{kv.ErrDuplicateKey, exitUsage},
+		{kv.ErrNotFound, exitNotFound},
+		{kv.ErrReadOnly, exitConflict},
+
+		{block.ErrNotFound, exitFailed}, // a file that a tree refers to
+		{block.ErrShort, exitFailed},
+		{block.ErrInvalidRange, exitFailed},
+		{block.ErrClosed, exitFailed},
+		{block.ErrUnknownEngine, exitUsage},
+		{block.ErrInvalidURL, exitUsage},
+		{block.ErrInvalidName, exitUsage},
+		{block.ErrReadOnly, exitConflict},
+	}
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitUsage
+	}
+	for _, row := range exitCodes() {
+		if errors.Is(err, row.err) {
+			return row.code
+		}
+	}
+	return exitFailed
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+// hinted is an error with something to do about it, which hints does not know.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// hints says what to do about an error. The first that matches counts.
+func hints() []struct {
+	err  error
+	hint string
+} {
+	return []struct {
+		err  error
+		hint string
+	}{
+		{context.Canceled, "interrupted"},
+		{graveler.ErrExists, "choose another name"},
+		{graveler.ErrNoChanges, "use --allow-empty to commit anyway"},
+		{graveler.ErrDirtyBranch, "commit them, or use --force to lose them"},
+		{graveler.ErrDefaultBranch, "delete the repository instead, or leave it"},
+		{graveler.ErrRepositoryInDeletion, "'moraine clean' finishes the deletion"},
+		{graveler.ErrRepositoryNotFound, "'moraine repo list' shows what there is"},
+		{graveler.ErrAmbiguousRef, "give more digits"},
+		{kv.ErrLocked, "another program has the store open: wait until it has ended"},
+		{kv.ErrSchemaNewer, "use the version of moraine that wrote it, or a later one"},
+	}
+}
+
+// describe puts an error on one line, with a hint where there is one.
+func describe(err error) string {
+	text := oneLine(err.Error())
+	if own := (hinted{}); errors.As(err, &own) {
+		return text + " (" + own.hint + ")"
+	}
+	for _, row := range hints() {
+		if errors.Is(err, row.err) {
+			return text + " (" + row.hint + ")"
+		}
+	}
+	return text
+}
+
+// oneLine joins the lines of a text, and escapes what a terminal should not see.
+func oneLine(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, escapeControls(line))
+		}
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/cmd/moraine/internal/graph"
+	"github.com/moraine-store/moraine/pkg/graveler"
+)
+
+func (a *app) log() *cobra.Command {
+	var o graveler.LogOptions
+	var drawn bool
+	var limit uint
+	cmd := &cobra.Command{
+		Use: "log REPO/REF", Short: "List the commits that a ref reaches, newest first",
+		Example: "moraine log lake/main\nmoraine log lake/main --graph --limit 20",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseRef(args[0], "REPO/REF", "lake/main")
+			if err != nil {
+				return err
+			}
+			if drawn && a.printer.json {
+				return usageError{"--graph is a drawing: it has no JSON form"}
+			}
+			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+				commits := limited(s.Log(cmd.Context(), at.repo, at.ref, o), int(limit))
+				if drawn {
+					return a.drawLog(cmd.Context(), s, at.repo, commits, o.FirstParent)
+				}
+				return table(a.printer, commits, []string{"COMMIT", "CREATED", "COMMITTER", "MESSAGE"}, viewCommit, commitCells)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&drawn, "graph", false, "draw how commits follow each other, and which branches and tags stand on them")
+	cmd.Flags().BoolVar(&o.FirstParent, "first-parent", false, "follow only the first parent of each commit")
+	cmd.Flags().UintVar(&limit, "limit", 0, "end after so many commits (0: no limit)")
+	return cmd
+}
+
+func commitCells(c graveler.Commit) []string {
+	return []string{shortID(c.ID), formatTime(c.CreatedAt), orDash(escape(c.Committer)), subject(c)}
+}
+
+// subject is the first line of a commit's message.
+func subject(c graveler.Commit) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
+	return escape(line)
+}
+
+func (a *app) drawLog(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID, commits iter.Seq2[graveler.Commit, error], firstParent bool) error {
+	names, err := refNames(ctx, s, repo)
+	if err != nil {
+		return err
+	}
+	var g graph.Graph[graveler.CommitID]
+	for c, err := range commits {
+		if err != nil {
+			return err
+		}
+		parents := c.Parents
+		if firstParent && len(parents) > 1 {
+			parents = parents[:1]
+		}
+		node, links := g.Add(c.ID, parents)
+		text := a.colored(yellow, shortID(c.ID)) + "  " + formatTime(c.CreatedAt) + "  " + subject(c)
+		if refs := names[c.ID]; len(refs) > 0 {
+			text += "  " + a.colored(green, "("+strings.Join(refs, ", ")+")")
+		}
+		for _, line := range append([]string{node + "  " + text}, links...) {
+			if err := a.printer.line(line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refNames returns the branches and tags that stand on each commit.
+func refNames(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID) (map[graveler.CommitID][]string, error) {
+	names := map[graveler.CommitID][]string{}
+	for b, err := range s.ListBranches(ctx, repo, "") {
+		if err != nil {
+			return nil, err
+		}
+		names[b.Head] = append(names[b.Head], string(b.ID))
+	}
+	for t, err := range s.ListTags(ctx, repo, "") {
+		if err != nil {
+			return nil, err
+		}
+		names[t.Commit] = append(names[t.Commit], "tag: "+string(t.ID))
+	}
+	return names, nil
+}
+
+func (a *app) show() *cobra.Command {
+	return &cobra.Command{
+		Use: "show REPO/REF", Short: "Show the commit that a ref names",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseRef(args[0], "REPO/REF", "lake/main")
+			if err != nil {
+				return err
+			}
+			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+				c, err := s.ResolveRef(cmd.Context(), at.repo, at.ref)
+				if err != nil {
+					return err
+				}
+				return a.showCommit(*c)
+			})
+		},
+	}
+}
+
+func (a *app) showCommit(c graveler.Commit) error {
+	fields := []string{"Commit", string(c.ID)}
+	for _, p := range c.Parents {
+		fields = append(fields, "Parent", string(p))
+	}
+	fields = append(fields, "Committer", orDash(escape(c.Committer)), "Created", formatTime(c.CreatedAt),
+		"Generation", strconv.FormatInt(c.Generation, 10), "Tree", string(c.Tree))
+	if len(c.Metadata) > 0 {
+		fields = append(fields, "Metadata", escape(formatPairs(c.Metadata)))
+	}
+	if err := a.printer.record(viewCommit(c), fields...); err != nil || a.printer.json {
+		return err
+	}
+	text := ""
+	for line := range strings.SplitSeq(strings.TrimRight(c.Message, "\n"), "\n") {
+		text += "\n" + strings.TrimRight("    "+escape(line), " ")
+	}
+	return a.printer.line(text)
+}
+
+func viewCommit(c graveler.Commit) any {
+	if c.Parents == nil {
+		c.Parents = []graveler.CommitID{}
+	}
+	return struct {
+		ID         graveler.CommitID    `json:"id"`
+		Parents    []graveler.CommitID  `json:"parents"`
+		Committer  string               `json:"committer"`
+		Message    string               `json:"message"`
+		CreatedAt  time.Time            `json:"created_at"`
+		Metadata   map[string]string    `json:"metadata,omitempty"`
+		Generation int64                `json:"generation"`
+		Tree       graveler.MetaRangeID `json:"tree"`
+	}{c.ID, c.Parents, c.Committer, c.Message, c.CreatedAt.UTC(), c.Metadata, c.Generation, c.Tree}
+}

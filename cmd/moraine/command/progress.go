@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// progress is a bar on standard error, or nothing where nobody looks at one.
+type progress struct {
+	app *app
+	all *mpb.Progress // nil: no bar
+	bar *mpb.Bar
+}
+
+func (a *app) newProgress() *progress {
+	p := &progress{app: a}
+	if isTerminal(a.stderr) && !a.quiet {
+		p.all = mpb.New(mpb.WithOutput(a.stderr))
+	}
+	return p
+}
+
+func (p *progress) begin(files int, bytes int64) {
+	if p.all != nil {
+		p.bar = p.all.AddBar(bytes, mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name(fmt.Sprintf("%d files ", files)), decor.CountersKibiByte("% .1f of % .1f")),
+			mpb.AppendDecorators(decor.Percentage(), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
+	}
+}
+
+func (p *progress) advance(bytes int) {
+	if p.bar != nil {
+		p.bar.IncrBy(bytes)
+	}
+}
+
+// print shows a line, above the bar where there is one.
+func (p *progress) print(line string) {
+	if p.bar != nil {
+		fmt.Fprintln(p.all, line)
+		return
+	}
+	p.app.warn("%s", line)
+}
+
+// end takes the bar away and waits until it is gone.
+func (p *progress) end() {
+	if p.bar != nil {
+		p.bar.Abort(true)
+	}
+	if p.all != nil {
+		p.all.Wait()
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/bolt"
+	"github.com/moraine-store/moraine/pkg/kv/mem"
+)
+
+const (
+	defaultStore  = "bolt:.moraine/meta.db"
+	defaultBlocks = "file:.moraine/blocks"
+)
+
+// access is what a command does with the store.
+type access int
+
+const (
+	reading  access = iota // several processes may
+	writing                // in a store that exists
+	creating               // also where there is no store yet
+)
+
+// use calls fn with the open store.
+func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error) error {
+	if err := a.checkExists(how); err != nil {
+		return err
+	}
+	o := moraine.Options{Store: a.store, Engines: engines(), Blocks: a.blocks, ReadOnly: how == reading}
+	if a.verbose {
+		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.Observer = operationLog{o.Logger}
+	}
+	s, err := moraine.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(s), s.Close())
+}
+
+// useKV calls fn with the open key/value store, for reading.
+func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
+	if err := a.checkExists(reading); err != nil {
+		return err
+	}
+	s, err := kv.Open(ctx, a.store, engines(), kv.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(s), s.Close())
+}
+
+func engines() kv.Engines { return kv.Engines{"bolt": bolt.Open, "mem": mem.Open} }
+
+// checkExists keeps a command from making an empty store where somebody is in the wrong directory.
+func (a *app) checkExists(how access) error {
+	if how == creating {
+		return nil
+	}
+	if path, ok := localPath(a.store); ok {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
+		}
+	}
+	return nil
+}
+
+// localPath returns the file or directory that the URL of a store names, if it names one.
+func localPath(url string) (string, bool) {
+	scheme, path, _ := strings.Cut(url, ":")
+	switch strings.ToLower(scheme) {
+	case "bolt", "file":
+		return strings.TrimPrefix(path, "//"), true
+	default:
+		return "", false
+	}
+}
+
+// operationLog logs the operations of the store.
+type operationLog struct{ log *slog.Logger }
+
+func (o operationLog) Operation(name string, took time.Duration, err error) {
+	if err != nil {
+		o.log.Debug(name, "took", took, "error", err)
+		return
+	}
+	o.log.Debug(name, "took", took)
+}
