@@ -34,10 +34,8 @@ func (g *Graveler) moveTime(ctx context.Context, last int64) (int64, error) {
 // highestTime returns the store's watermark as of at most watermarkPeriod ago, having advanced it when now is well ahead.
 func (g *Graveler) highestTime(ctx context.Context, now int64) (int64, error) {
 	w := &g.clock
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.looked.IsZero() && time.Since(w.looked) < watermarkPeriod {
-		return w.highest, nil
+	if highest, recent := w.recent(); recent {
+		return highest, nil
 	}
 	highest, err := g.refs.Watermark(ctx)
 	if err != nil {
@@ -48,6 +46,14 @@ func (g *Graveler) highestTime(ctx context.Context, now int64) (int64, error) {
 			return 0, fmt.Errorf("advance the clock watermark: %w", err)
 		}
 	}
-	w.looked, w.highest = time.Now(), highest
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looked, w.highest = time.Now(), max(w.highest, highest)
 	return highest, nil
+}
+
+func (w *watermark) recent() (highest int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.highest, !w.looked.IsZero() && time.Since(w.looked) < watermarkPeriod
 }

@@ -42,7 +42,7 @@ func (g *Graveler) Diff(ctx context.Context, repo RepositoryID, left, right stri
 		}
 		it := g.trees.Diff(ctx, record.Namespace, l.Tree, r.Tree)
 		it.SeekGE(o.start())
-		err = closing(emitDiffs(it, o.Prefix, emit), it)
+		err = g.unlessGone(ctx, record, closing(emitDiffs(it, o.Prefix, emit), it))
 		if err != nil {
 			return fmt.Errorf("diff %s/%s and %s/%s: %w", repo, left, repo, right, err)
 		}

@@ -57,7 +57,7 @@ func (g *Graveler) getRef(ctx context.Context, repo RepositoryID, ref string, ke
 		return err
 	}, func(r *Repository, c *Commit) (err error) {
 		v, err = g.trees.Get(ctx, r.Namespace, c.Tree, key)
-		return err
+		return g.unlessGone(ctx, r, err)
 	})
 	return v, err
 }
@@ -132,7 +132,7 @@ func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o Li
 		}, func(r *Repository, c *Commit) error {
 			it := g.trees.Scan(ctx, r.Namespace, c.Tree)
 			it.SeekGE(o.start())
-			return closing(list(it, o, emit), it)
+			return g.unlessGone(ctx, r, closing(list(it, o, emit), it))
 		})
 		if err != nil {
 			return fmt.Errorf("list %s/%s: %w", repo, ref, err)

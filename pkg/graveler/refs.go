@@ -122,13 +122,23 @@ func (g *Graveler) resolveName(ctx context.Context, repo *Repository, r refExpre
 	return g.commitByPrefix(ctx, repo, r.name)
 }
 
-// referred reads a commit that a record refers to: it must be there.
+// referred reads a commit that a record refers to: it must be there, unless the repository was deleted since the record was read.
 func (g *Graveler) referred(ctx context.Context, repo *Repository, id CommitID) (*Commit, error) {
 	c, err := g.commit(ctx, repo, id)
-	if errors.Is(err, ErrCommitNotFound) {
-		return nil, fmt.Errorf("%w: commit %s is referred to but does not exist", ErrCorrupt, id)
+	if !errors.Is(err, ErrCommitNotFound) {
+		return c, err
 	}
-	return c, err
+	return nil, g.unlessGone(ctx, repo, fmt.Errorf("%w: commit %s is referred to but does not exist", ErrCorrupt, id))
+}
+
+// unlessGone returns err, or, if the repository has been deleted since its record was read, that instead: data that is missing then is not damage.
+func (g *Graveler) unlessGone(ctx context.Context, repo *Repository, err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		if gone := g.stillThere(ctx, repo); errors.Is(gone, ErrNotFound) || errors.Is(gone, ErrRepositoryInDeletion) {
+			return gone
+		}
+	}
+	return err
 }
 
 func (g *Graveler) commitByPrefix(ctx context.Context, repo *Repository, prefix string) (*Commit, error) {
