@@ -16,9 +16,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const about = `Moraine keeps versions of the metadata of an object store: repositories with branches, commits and tags over entries.
@@ -46,6 +49,13 @@ type app struct {
 	printer        *printer // of results, on stdout
 	color          bool     // of text on stdout
 	started        bool     // the command line was understood
+}
+
+// Main is the whole program: it executes the command line of this process, and ends it. A signal ends the command in good order, a second one at once.
+func Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // Run executes the command line args, which begin after the program's name, and returns the exit code. When ctx is cancelled the command ends early and says so.
@@ -92,6 +102,12 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
 		PersistentPreRunE: a.prepare,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+			return fmt.Errorf("--%s %q: not a value for this flag", invalid.GetFlag().Name, invalid.GetValue()) // without the names of Go functions
+		}
+		return err
+	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", defaultStore, "URL of the key/value store (environment: MORAINE_STORE)")
 	flags.StringVar(&a.blocks, "blocks", defaultBlocks, "URL of the block storage (environment: MORAINE_BLOCKS)")

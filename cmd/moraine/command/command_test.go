@@ -110,6 +110,15 @@ func TestAStoreIsMadeByRepoCreateAlone(t *testing.T) {
 	require.Len(t, lines(s.ok("repo", "list")), 2)
 }
 
+func TestBlockStorageThatIsNotThereIsNotMadeAnew(t *testing.T) {
+	s := newLake(t)
+	for _, args := range [][]string{{"ls", "lake/main:"}, {"put", "lake/main:a"}, {"clean"}} {
+		message := s.fails(1, append([]string{"--blocks", "file:" + filepath.Join(s.dir, "elsewhere")}, args...)...)
+		require.Regexp(t, `nothing at file:.*/elsewhere \(name the one that belongs to the store with --blocks\)$`, message)
+	}
+	require.NoDirExists(t, filepath.Join(s.dir, "elsewhere"))
+}
+
 func TestTheStoreIsNamedByTheEnvironmentToo(t *testing.T) {
 	s := newLake(t)
 	t.Setenv("MORAINE_STORE", s.global[1])
@@ -138,6 +147,9 @@ func TestWrongUsageIsExplainedBeforeAnythingIsDone(t *testing.T) {
 		`--meta: "x" is given twice`:                                                                                   {"commit", "lake/main", "-m", "x", "--meta", "x=1", "--meta", "x=2"},
 		`time "today": expected a form such as 2026-01-31T23:59:59Z or 2026-01-31`:                                     {"commit", "lake/main", "-m", "x", "--date", "today"},
 		`--if-match "zz": expected an identity, in hexadecimal, as get shows it`:                                       {"put", "lake/main:a", "--if-match", "zz"},
+		`--if-absent and --if-match exclude each other`:                                                                {"put", "lake/main:a", "--if-match", "00", "--if-absent"},
+		`--message must not be empty`:                                                                                  {"commit", "lake/main", "-m", ""},
+		`--limit "-1": not a value for this flag (usage: moraine ls REPO/REF:PREFIX)`:                                  {"ls", "lake/main:", "--limit", "-1"},
 		`--commit and --message belong together`:                                                                       {"import", ".", "lake/main:", "--commit"},
 		`--graph is a drawing: it has no JSON form`:                                                                    {"log", "lake/main", "--graph", "--output", "json"},
 		`the tour is for people: it has no JSON form`:                                                                  {"demo", "--output", "json"},

@@ -25,6 +25,9 @@ func (a *app) commit() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if p.Message == "" {
+				return usageError{"--message must not be empty"}
+			}
 			if p.Metadata, err = parsePairs("meta", meta); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -124,6 +125,7 @@ func hints() []struct {
 		hint string
 	}{
 		{context.Canceled, "interrupted"},
+		{graveler.ErrCorrupt, "restore it from a backup, or check --blocks"},
 		{graveler.ErrExists, "choose another name"},
 		{graveler.ErrNoChanges, "use --allow-empty to commit anyway"},
 		{graveler.ErrDirtyBranch, "commit them, or use --force to lose them"},
@@ -132,6 +134,7 @@ func hints() []struct {
 		{graveler.ErrRepositoryNotFound, "'moraine repo list' shows what there is"},
 		{graveler.ErrAmbiguousRef, "give more digits"},
 		{kv.ErrLocked, "another program has the store open: wait until it has ended"},
+		{syscall.ENOSPC, "make room on the disk and run it again"},
 		{kv.ErrSchemaNewer, "use the version of moraine that wrote it, or a later one"},
 	}
 }

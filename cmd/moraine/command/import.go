@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +41,7 @@ func (a *app) importCommand() *cobra.Command {
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
 				i := importing{app: a, store: s, dir: args[0], at: at}
 				if err := i.run(cmd.Context()); err != nil {
-					return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(args[1]), err)
+					return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(strings.TrimSuffix(args[1], ":")), err)
 				}
 				id := graveler.CommitID("")
 				if commit {

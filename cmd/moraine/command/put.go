@@ -59,13 +59,14 @@ func (a *app) put() *cobra.Command {
 	flags.StringArrayVar(&f.meta, "meta", nil, "metadata as KEY=VALUE; may be repeated")
 	flags.BoolVar(&f.ifAbsent, "if-absent", false, "only where the branch does not have the key")
 	flags.StringVar(&f.ifMatch, "if-match", "", "only where the entry has this identity, as get shows it")
-	cmd.MarkFlagsMutuallyExclusive("if-absent", "if-match")
 	return cmd
 }
 
 // writer returns the call that writes, with the condition that was asked for.
 func (f *putFlags) writer(at address) (func(context.Context, *moraine.Store, graveler.Value) error, error) {
 	switch {
+	case f.ifAbsent && f.ifMatch != "":
+		return nil, usageError{"--if-absent and --if-match exclude each other"}
 	case f.ifAbsent:
 		return func(ctx context.Context, s *moraine.Store, v graveler.Value) error {
 			return s.SetIfAbsent(ctx, at.repo, at.branch(), at.key, v)

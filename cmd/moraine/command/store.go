@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/block"
+	"github.com/moraine-store/moraine/pkg/block/local"
+	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/bolt"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
@@ -34,10 +37,12 @@ const (
 
 // use calls fn with the open store.
 func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error) error {
-	if err := a.checkExists(how); err != nil {
-		return err
+	if how != creating {
+		if err := a.checkStore(); err != nil {
+			return err
+		}
 	}
-	o := moraine.Options{Store: a.store, Engines: engines(), Blocks: a.blocks, ReadOnly: how == reading}
+	o := moraine.Options{Store: a.store, Engines: engines(), Blocks: a.blocks, BlockEngines: a.blockEngines(how), ReadOnly: how == reading}
 	if a.verbose {
 		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Observer = operationLog{o.Logger}
@@ -51,7 +56,7 @@ func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error
 
 // useKV calls fn with the open key/value store, for reading.
 func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
-	if err := a.checkExists(reading); err != nil {
+	if err := a.checkStore(); err != nil {
 		return err
 	}
 	s, err := kv.Open(ctx, a.store, engines(), kv.OpenOptions{ReadOnly: true})
@@ -63,17 +68,33 @@ func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
 
 func engines() kv.Engines { return kv.Engines{"bolt": bolt.Open, "mem": mem.Open} }
 
-// checkExists keeps a command from making an empty store where somebody is in the wrong directory.
-func (a *app) checkExists(how access) error {
-	if how == creating {
+// checkStore keeps a command from making an empty store where somebody is in the wrong directory.
+func (a *app) checkStore() error {
+	if !isMissing(a.store) {
 		return nil
 	}
-	if path, ok := localPath(a.store); ok {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
+	return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
+}
+
+// blockEngines are those of moraine.Open, except that the store's own block storage is not made anew where a wrong one is named, or a disk is not mounted.
+func (a *app) blockEngines(how access) block.Engines {
+	existing := func(ctx context.Context, url string, o block.OpenOptions) (block.Storage, error) {
+		if how != creating && url == a.blocks && isMissing(url) {
+			return nil, hinted{fmt.Errorf("nothing at %s", kv.Redact(url)), "name the one that belongs to the store with --blocks"}
 		}
+		return local.Open(ctx, url, o)
 	}
-	return nil
+	return block.Engines{"file": existing, "mem": blockmem.Open}
+}
+
+// isMissing reports whether a URL names a file or directory that does not exist.
+func isMissing(url string) bool {
+	path, ok := localPath(url)
+	if !ok {
+		return false
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // localPath returns the file or directory that the URL of a store names, if it names one.

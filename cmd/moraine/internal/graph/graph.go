@@ -6,12 +6,13 @@
 // and further lanes to its right where it has several; then lanes that wait for the same commit come together in the leftmost, and those to the right of a lane that is gone
 // move up. Both happen one column per row:
 //
-//   - merge
-//     |\
-//     | *   commit on a branch
-//   - |
-//     |/
-//   - where it began
+//	|
+//	*   merge
+//	|\
+//	| *  commit on a branch
+//	* |
+//	|/
+//	*  where it began
 package graph
 
 import (

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package esti tests the moraine command from end to end: scripts run it as a user would, and everything that it prints is compared with golden text.
+//
+// It has tests only. TestScripts runs every script in testdata on every engine of the table in esti_test.go, and those in testdata/NAME on the engine NAME
+// alone. One golden text serves all engines, because what differs from run to run has a stable name in it (see names_test.go): <commit-1> is the first commit
+// ID that the script sees, <time> is a moment of today, and so on. TestQuickStart does the same with docs/quickstart.md, which is a script too.
+//
+// # Adding a script
+//
+// A script is a file testdata/THEME.txtar. Its language is that of [github.com/rogpeppe/go-internal/testscript] with the commands of commands_test.go:
+//
+//	# A line about what is shown.
+//	exit 0 moraine repo create lake
+//	exit 4 moraine repo create lake
+//	exit 0 moraine show 'lake/<commit-1>'
+//	cmp transcript want
+//	-- want --
+//
+// "exit CODE COMMAND..." runs a command, which must end with exactly this exit code, and writes the command and what it printed to the file transcript;
+// lines of standard error begin with "! " there. A stable name in an argument stands for what it names; <commit-1:8> are its first eight characters. Whatever
+// fails must say so in one line that begins with "moraine: " and says nothing twice. "go test ./esti -update" puts the golden text where want is: read it
+// before you keep it.
+//
+// Each script has an empty directory, $WORK, and a store below it, which the environment names. Standing in for COMMAND, "unprivileged COMMAND..." runs a
+// command as a user who may not read and write everything, and "limited BYTES COMMAND..." one whose files cannot grow beyond a size.
+//
+// TestEveryCommandIsInAScript makes sure that no command and no flag is forgotten.
+package esti
