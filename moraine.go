@@ -11,7 +11,6 @@ package moraine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -182,7 +181,7 @@ func openNamespaces(ctx context.Context, o Options) (*namespaces, error) {
 
 func (n *namespaces) storage(ctx context.Context, namespace string) (block.Storage, error) {
 	if !strings.Contains(namespace, ":") {
-		return block.Sub(n.own, namespace), nil
+		return block.Sub(n.own, namespace), block.CheckName(namespace)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -191,7 +190,7 @@ func (n *namespaces) storage(ctx context.Context, namespace string) (block.Stora
 	}
 	s, err := block.Open(ctx, namespace, n.engines, n.options)
 	if err != nil {
-		return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+		return nil, err
 	}
 	n.opened[namespace] = s
 	return s, nil

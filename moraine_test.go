@@ -188,6 +188,8 @@ func TestNamespacesOfTheirOwn(t *testing.T) {
 
 	_, err = s.CreateRepository(ctx, "lake", graveler.CreateRepositoryParams{Namespace: "tape:x"})
 	require.ErrorIs(t, err, block.ErrUnknownEngine)
+	_, err = s.CreateRepository(ctx, "lake", graveler.CreateRepositoryParams{Namespace: "../outside"})
+	require.ErrorIs(t, err, block.ErrInvalidName)
 	_, err = s.GetRepository(ctx, "lake")
 	require.ErrorIs(t, err, graveler.ErrRepositoryNotFound)
 }

@@ -350,6 +350,7 @@ func TestReadOnlyRepositoriesRefuseWrites(t *testing.T) {
 	for _, err := range []error{
 		f.Set(ctx, "frozen", "main", key("k"), value("v")),
 		f.SetIfAbsent(ctx, "frozen", "main", key("k"), value("v")),
+		f.Delete(ctx, "frozen", "main", key("k")),
 		f.DeletePrefix(ctx, "frozen", "main", nil),
 		f.Compact(ctx, "frozen", "main"),
 		branchErr, tagErr, commitErr,

@@ -114,6 +114,13 @@ func (g *Graveler) Delete(ctx context.Context, repo RepositoryID, branch BranchI
 	if err := ValidateKey(key); err != nil {
 		return err
 	}
+	r, _, err := g.cachedRepository(ctx, repo)
+	if err != nil {
+		return err
+	}
+	if err := checkWritable(r); err != nil {
+		return err
+	}
 	v, err := g.getStaged(ctx, repo, branch, key)
 	if err == nil && v != nil {
 		err = g.stage(ctx, repo, branch, []StagedWrite{{Key: key}})

@@ -58,6 +58,9 @@ var (
 	// ErrUnknownEngine is returned for a URL whose scheme names none of the engines at hand.
 	ErrUnknownEngine = errors.New("unknown engine")
 
+	// ErrInvalidURL is returned for a URL that has no scheme, or that its engine cannot make sense of.
+	ErrInvalidURL = errors.New("invalid URL")
+
 	// ErrLocked is returned when another process, or another part of this one, has the store open.
 	ErrLocked = errors.New("locked by another process")
 

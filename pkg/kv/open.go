@@ -27,13 +27,13 @@ type Opener func(ctx context.Context, url string, o OpenOptions) (Store, error)
 type Engines map[string]Opener
 
 // Open opens the store that a URL such as bolt:///var/lib/moraine/meta.db names, and makes sure that
-// this program understands what is in it: [ErrUnknownEngine], [ErrSchemaNewer], [ErrNotAStore] and
+// this program understands what is in it: [ErrInvalidURL], [ErrUnknownEngine], [ErrSchemaNewer], [ErrNotAStore] and
 // [ErrLocked] are the expected reasons to fail.
 func Open(ctx context.Context, url string, engines Engines, o OpenOptions) (Store, error) {
 	scheme, _, ok := splitScheme(url)
 	if !ok {
-		return nil, fmt.Errorf("open store: the URL has no scheme, such as bolt: in bolt:PATH: %w (known: %s)",
-			ErrUnknownEngine, engines.known())
+		return nil, fmt.Errorf("open store: %w: it has no scheme, such as bolt: in bolt:PATH (known: %s)",
+			ErrInvalidURL, engines.known())
 	}
 	open, ok := engines[scheme]
 	if !ok {

@@ -40,7 +40,7 @@ func TestOpenRefusesWhatNamesNoEngine(t *testing.T) {
 
 	for _, url := range []string{"", "/var/lib/meta.db", "meta.db", "host=h password=secret:1", ":x", "1a:x"} {
 		_, err := kv.Open(t.Context(), url, engines, kv.OpenOptions{})
-		require.ErrorIs(t, err, kv.ErrUnknownEngine)
+		require.ErrorIs(t, err, kv.ErrInvalidURL)
 		require.ErrorContains(t, err, "no scheme")
 		require.NotContains(t, err.Error(), "secret")
 	}

@@ -66,6 +66,7 @@ func exitCodes() []struct {
 		{kv.ErrPredicateFailed, exitFailed},
 		{kv.ErrFenceFailed, exitFailed},
 		{kv.ErrUnknownEngine, exitUsage},
+		{kv.ErrInvalidURL, exitUsage},
 		{kv.ErrMissingPartition, exitUsage},
 		{kv.ErrMissingKey, exitUsage},
 		{kv.ErrMissingValue, exitUsage},

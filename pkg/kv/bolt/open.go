@@ -58,14 +58,14 @@ func pathOf(url string) (string, error) {
 	if strings.HasPrefix(path, "//") {
 		path = path[2:]
 		if !strings.HasPrefix(path, "/") {
-			return "", errors.New("a bolt URL names no host: write bolt:PATH or bolt:///PATH")
+			return "", fmt.Errorf("%w: a bolt URL names no host: write bolt:PATH or bolt:///PATH", kv.ErrInvalidURL)
 		}
 	}
 	if path == "" {
-		return "", errors.New("a bolt URL needs a path: write bolt:PATH or bolt:///PATH")
+		return "", fmt.Errorf("%w: a bolt URL needs a path: write bolt:PATH or bolt:///PATH", kv.ErrInvalidURL)
 	}
 	if strings.ContainsAny(path, "?\x00") {
-		return "", errors.New("a bolt URL has no parameters, and its path no question mark")
+		return "", fmt.Errorf("%w: a bolt URL has no parameters, and its path no question mark", kv.ErrInvalidURL)
 	}
 	return path, nil
 }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 	case "?fences=costly":
 		s.limits.CheapFences = false
 	default:
-		return nil, fmt.Errorf("a mem store is opened as mem: or mem:?fences=costly")
+		return nil, fmt.Errorf("%w: a mem store is opened as mem: or mem:?fences=costly", kv.ErrInvalidURL)
 	}
 	return s, nil
 }
