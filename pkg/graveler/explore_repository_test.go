@@ -91,7 +91,7 @@ func expectedOfPool(err error) bool {
 }
 
 func (x *exploration) checkPool(ctx context.Context) error {
-	g := x.open()
+	g := x.open(nil)
 	upkeep := func() error {
 		time.Sleep(time.Second)
 		_, err := g.Maintain(ctx)

@@ -58,6 +58,7 @@ const forever = 1 << 40
 type exploration struct {
 	t         *testing.T
 	costly    bool
+	plant     func(*graveler.Config) // puts a fault into the processes; nil: none
 	scheduler *explore.Scheduler
 	store     *explore.Store
 	trees     *memtrees.Store
@@ -78,8 +79,13 @@ type headChange struct {
 
 // runProgram runs a program once and returns what is wrong with the outcome, "" if nothing is.
 func runProgram(t *testing.T, p program, costly bool, c explore.Chooser, faults int, fates ...explore.Fate) (problem string) {
+	return runPlanted(t, nil, p, costly, c, faults, fates...)
+}
+
+// runPlanted is runProgram with a fault in the processes.
+func runPlanted(t *testing.T, plant func(*graveler.Config), p program, costly bool, c explore.Chooser, faults int, fates ...explore.Fate) (problem string) {
 	synctest.Test(t, func(t *testing.T) {
-		x := &exploration{t: t, costly: costly, scheduler: explore.NewScheduler(c, faults, fates...)}
+		x := &exploration{t: t, costly: costly, plant: plant, scheduler: explore.NewScheduler(c, faults, fates...)}
 		x.setUp()
 		for i, steps := range p {
 			x.scheduler.Go(i%2, func(ctx context.Context) { x.act(ctx, i, steps) })
@@ -106,9 +112,9 @@ func (x *exploration) setUp() {
 	x.store = explore.NewStore(inner, x.scheduler)
 	x.trees = memtrees.New()
 	for i := range x.processes {
-		x.processes[i] = x.open()
+		x.processes[i] = x.open(x.plant)
 	}
-	g := x.open()
+	g := x.open(nil)
 	_, err = g.CreateRepository(ctx, "lake", graveler.CreateRepositoryParams{})
 	x.must(err)
 	x.must(g.Set(ctx, "lake", "main", key("b"), value("0")))
@@ -133,8 +139,12 @@ func (x *exploration) must(err error) {
 	}
 }
 
-func (x *exploration) open() *graveler.Graveler {
-	g, err := graveler.New(graveler.Config{Refs: ref.New(x.store), Staging: staging.New(x.store), Trees: x.trees, Grace: time.Nanosecond})
+func (x *exploration) open(plant func(*graveler.Config)) *graveler.Graveler {
+	c := graveler.Config{Refs: ref.New(x.store), Staging: staging.New(x.store), Trees: x.trees, Grace: time.Nanosecond}
+	if plant != nil {
+		plant(&c)
+	}
+	g, err := graveler.New(c)
 	x.must(err)
 	return g
 }
@@ -161,7 +171,7 @@ func (x *exploration) act(ctx context.Context, actor int, steps []step) {
 		x.mu.Lock()
 		x.events = append(x.events, e)
 		x.mu.Unlock()
-		e.err = take(ctx, g, e)
+		e.err = take(context.WithValue(ctx, doing{}, s.do), g, e)
 		e.done = 2 * x.scheduler.Now()
 		if errors.Is(e.err, explore.ErrInjected) || errors.Is(e.err, explore.ErrCrashed) || errors.Is(e.err, context.Canceled) {
 			e.unknown, e.done = true, forever
@@ -171,6 +181,9 @@ func (x *exploration) act(ctx context.Context, actor int, steps []step) {
 		}
 	}
 }
+
+// doing is the key of a context's value that names the step it is for.
+type doing struct{}
 
 // take performs a step and fills in what it returned.
 func take(ctx context.Context, g *graveler.Graveler, e *event) error {
@@ -229,7 +242,7 @@ func listed(ctx context.Context, g *graveler.Graveler, ref string) (string, erro
 
 // check compares what happened with what may happen, and what is left with what may be left.
 func (x *exploration) check(ctx context.Context) error {
-	g := x.open()
+	g := x.open(nil)
 	for _, e := range x.events {
 		if err := x.complete(ctx, g, e); err != nil {
 			return err
