@@ -4,6 +4,7 @@ package moraine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -21,21 +22,23 @@ func Example() {
 	defer store.Close()
 
 	_, err = store.CreateRepository(ctx, "lake", graveler.CreateRepositoryParams{})
+	if err != nil && !errors.Is(err, graveler.ErrExists) {
+		log.Fatal(err)
+	}
 	for _, key := range []string{"a.csv", "b.csv"} {
 		value := graveler.Value{Identity: []byte("v1 of " + key), Data: []byte("s3://bucket/7f3a")}
-		if err == nil {
-			err = store.Set(ctx, "lake", "main", graveler.Key(key), value)
+		if err := store.Set(ctx, "lake", "main", graveler.Key(key), value); err != nil {
+			log.Fatal(err)
 		}
 	}
-	if err == nil {
-		_, err = store.Commit(ctx, "lake", "main", graveler.CommitParams{Message: "two files"})
-	}
-	for entry, listErr := range store.List(ctx, "lake", "main~0", graveler.ListOptions{}) {
-		fmt.Printf("%s -> %s\n", entry.Key, entry.Value.Data)
-		err = listErr
-	}
-	if err != nil {
+	if _, err := store.Commit(ctx, "lake", "main", graveler.CommitParams{Message: "two files"}); err != nil {
 		log.Fatal(err)
+	}
+	for entry, err := range store.List(ctx, "lake", "main@", graveler.ListOptions{}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s -> %s\n", entry.Key, entry.Value.Data)
 	}
 	// Output:
 	// a.csv -> s3://bucket/7f3a

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/xid"
 )
 
-// CreateBranch makes a branch whose head is the commit that ref names. Uncommitted changes do not come along. It returns ErrExists where the name is taken.
+// CreateBranch makes a branch whose head is the commit that ref names. Uncommitted changes do not come along. It returns ErrExists where the name is taken, by a tag too, which a branch would hide.
 func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id BranchID, ref string) (Branch, error) {
 	if err := ValidateBranchID(id); err != nil {
 		return Branch{}, err
@@ -23,6 +23,11 @@ func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id Branc
 	}
 	c, err := g.ResolveRef(ctx, repo, ref)
 	if err != nil {
+		return Branch{}, err
+	}
+	if _, err := g.refs.GetTag(ctx, r, TagID(id)); err == nil {
+		return Branch{}, fmt.Errorf("create branch %s/%s: %w: a tag has this name", repo, id, ErrExists)
+	} else if !errors.Is(err, ErrTagNotFound) {
 		return Branch{}, err
 	}
 	b, err := g.createBranch(ctx, r, id, c.ID)

@@ -27,7 +27,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv/mem"
 )
 
-// step is one operation of a program, on the branch "dev" of the repository "lake".
+// step is one operation of a program, on the branch "dev".
 type step struct {
 	do   string
 	key  string
@@ -171,7 +171,7 @@ func (x *exploration) act(ctx context.Context, actor int, steps []step) {
 		x.mu.Lock()
 		x.events = append(x.events, e)
 		x.mu.Unlock()
-		e.err = take(context.WithValue(ctx, doing{}, s.do), g, e)
+		e.err = take(context.WithValue(ctx, doing{}, s.do), g, "lake", e)
 		e.done = 2 * x.scheduler.Now()
 		if errors.Is(e.err, explore.ErrInjected) || errors.Is(e.err, explore.ErrCrashed) || errors.Is(e.err, context.Canceled) {
 			e.unknown, e.done = true, forever
@@ -186,51 +186,51 @@ func (x *exploration) act(ctx context.Context, actor int, steps []step) {
 type doing struct{}
 
 // take performs a step and fills in what it returned.
-func take(ctx context.Context, g *graveler.Graveler, e *event) error {
+func take(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID, e *event) error {
 	k := key(e.key)
 	switch e.do {
 	case "set":
-		return g.Set(ctx, "lake", "dev", k, value(e.text))
+		return g.Set(ctx, repo, "dev", k, value(e.text))
 	case "delete":
-		return g.Delete(ctx, "lake", "dev", k)
+		return g.Delete(ctx, repo, "dev", k)
 	case "set-if-absent":
-		return g.SetIfAbsent(ctx, "lake", "dev", k, value(e.text))
+		return g.SetIfAbsent(ctx, repo, "dev", k, value(e.text))
 	case "set-if":
-		return g.SetIf(ctx, "lake", "dev", k, value(e.text), value("0").Identity)
+		return g.SetIf(ctx, repo, "dev", k, value(e.text), value("0").Identity)
 	case "delete-prefix":
-		return g.DeletePrefix(ctx, "lake", "dev", k)
+		return g.DeletePrefix(ctx, repo, "dev", k)
 	case "get":
-		v, err := g.Get(ctx, "lake", "dev", k)
+		v, err := g.Get(ctx, repo, "dev", k)
 		if err == nil {
 			e.value = string(v.Data)
 		}
 		return err
 	case "list":
-		view, err := listed(ctx, g, "dev")
+		view, err := listed(ctx, g, repo, "dev")
 		e.view = view
 		return err
 	case "commit", "commit-empty":
-		res, err := g.Commit(ctx, "lake", "dev", graveler.CommitParams{Message: e.String(), AllowEmpty: e.do == "commit-empty"})
+		res, err := g.Commit(ctx, repo, "dev", graveler.CommitParams{Message: e.String(), AllowEmpty: e.do == "commit-empty"})
 		e.commit = res.Commit.ID
 		return err
 	case "compact":
-		return g.Compact(ctx, "lake", "dev")
+		return g.Compact(ctx, repo, "dev")
 	case "maintain":
 		_, err := g.Maintain(ctx)
 		return err
 	case "delete-branch":
-		return g.DeleteBranch(ctx, "lake", "dev", true)
+		return g.DeleteBranch(ctx, repo, "dev", true)
 	case "create-branch":
-		_, err := g.CreateBranch(ctx, "lake", "dev", "main")
+		_, err := g.CreateBranch(ctx, repo, "dev", "main")
 		return err
 	}
 	panic("no such step: " + e.do)
 }
 
 // listed returns all entries of a ref, as the checker's states are written.
-func listed(ctx context.Context, g *graveler.Graveler, ref string) (string, error) {
+func listed(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID, ref string) (string, error) {
 	var lines []string
-	for l, err := range g.List(ctx, "lake", ref, graveler.ListOptions{}) {
+	for l, err := range g.List(ctx, repo, ref, graveler.ListOptions{}) {
 		if err != nil {
 			return "", err
 		}
@@ -252,7 +252,7 @@ func (x *exploration) check(ctx context.Context) error {
 		return err
 	}
 	last := &event{step: step{do: "list"}, actor: -1, began: 2*x.scheduler.Now() + 1, done: 2*x.scheduler.Now() + 2}
-	last.view, last.err = listed(ctx, g, "dev")
+	last.view, last.err = listed(ctx, g, "lake", "dev")
 	x.events = append(x.events, last)
 	if result := porcupine.CheckOperationsTimeout(branchSpec, x.operations(), 10*time.Second); result != porcupine.Ok {
 		return fmt.Errorf("no order of the steps explains what they returned (%s)", result)
@@ -266,7 +266,7 @@ func (x *exploration) complete(ctx context.Context, g *graveler.Graveler, e *eve
 		return nil
 	}
 	if e.err == nil {
-		e.view, err = listed(ctx, g, string(e.commit))
+		e.view, err = listed(ctx, g, "lake", string(e.commit))
 		return err
 	}
 	if errors.Is(e.err, graveler.ErrNoChanges) {
@@ -276,7 +276,7 @@ func (x *exploration) complete(ctx context.Context, g *graveler.Graveler, e *eve
 			if ended || 2*h.clock > e.done {
 				continue
 			}
-			view, err := listed(ctx, g, string(h.head))
+			view, err := listed(ctx, g, "lake", string(h.head))
 			if err != nil {
 				return err
 			}
@@ -324,7 +324,7 @@ func (x *exploration) checkLeftovers(ctx context.Context, g *graveler.Graveler, 
 			return err
 		}
 		for _, ref := range []string{"dev", "dev@"} {
-			if now, err := listed(ctx, g, ref); err != nil || now != view {
+			if now, err := listed(ctx, g, "lake", ref); err != nil || now != view {
 				return fmt.Errorf("after a last commit %s shows %q instead of %q (%v)", ref, now, view, err)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,7 +21,6 @@ type Config struct {
 	Namespace string
 	Hooks     Hooks
 	Observer  Observer         // nil: nobody looks
-	Logger    *slog.Logger     // nil: nothing is logged
 	Now       func() time.Time // nil: time.Now
 	// Grace is how long a partition that nothing lists any more is kept before Maintain drops it, and how old a half-done creation must be to be undone.
 	// It must be longer than any write can be under way. 0: 10 minutes.
@@ -31,7 +29,8 @@ type Config struct {
 
 // Hooks are called around commits.
 type Hooks struct {
-	// PreCommit is called once per commit, after its changes are sealed and before anything is built. An error refuses the commit (ErrRefused); the changes stay uncommitted.
+	// PreCommit is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns out to change nothing. An error refuses
+	// the commit (ErrRefused), and the changes stay uncommitted: the next commit of the branch, or one that is under way in another process, takes them and is asked itself. So a hook must judge the changes.
 	PreCommit func(ctx context.Context, e PreCommitEvent) error
 	// PostCommit is called once after a commit was made.
 	PostCommit func(ctx context.Context, repository RepositoryID, branch BranchID, c Commit)
@@ -65,7 +64,6 @@ type Graveler struct {
 	namespace string
 	hooks     Hooks
 	observer  Observer
-	log       *slog.Logger
 	now       func() time.Time
 	grace     time.Duration
 
@@ -89,15 +87,12 @@ func New(c Config) (*Graveler, error) {
 	}
 	g := &Graveler{
 		refs: c.Refs, staging: c.Staging, trees: c.Trees, namespace: c.Namespace,
-		hooks: c.Hooks, observer: c.Observer, log: c.Logger, now: c.Now, grace: c.Grace,
+		hooks: c.Hooks, observer: c.Observer, now: c.Now, grace: c.Grace,
 		repositories: otter.Must(&otter.Options[RepositoryID, *Repository]{MaximumSize: cachedRecords}),
 		branches:     otter.Must(&otter.Options[branchKey, *Branch]{MaximumSize: cachedRecords}),
 		commits:      otter.Must(&otter.Options[commitKey, *Commit]{MaximumSize: cachedRecords}),
 		reads:        sharedReads{reads: map[branchKey]*readPair{}},
 		queue:        queue{slots: map[branchKey]*slot{}},
-	}
-	if g.log == nil {
-		g.log = slog.New(slog.DiscardHandler)
 	}
 	if g.now == nil {
 		g.now = time.Now

@@ -16,6 +16,7 @@ type MaintainReport struct {
 	BranchesDeleted     int // deletions of branches that were finished
 	BranchesCompacted   int
 	PartitionsDropped   int // tokens, and partitions of deleted repositories
+	PartitionsWaiting   int // those that are kept until the grace period has passed, or that are still listed
 }
 
 // Maintain does the store's upkeep once: it finishes deletions that were cut off, undoes creations that were, folds long lists of uncommitted changes, and drops what
@@ -87,9 +88,11 @@ func (g *Graveler) register(ctx context.Context, repo *Repository, branch Branch
 // registered it may be about to publish the record that lists it no more.
 func (g *Graveler) clean(ctx context.Context, c Cleanup, report *MaintainReport) error {
 	if g.now().Sub(time.Unix(0, c.Registered)) < g.grace {
+		report.PartitionsWaiting++
 		return nil
 	}
 	if listed, err := g.isListed(ctx, c); listed || err != nil {
+		report.PartitionsWaiting++
 		return err
 	}
 	if err := g.refs.DropPartition(ctx, c.Partition); err != nil {

@@ -179,3 +179,21 @@ func diffOf(left, right map[string]string) []string {
 	}
 	return lines
 }
+
+func TestPages(t *testing.T) {
+	f := newFixture(t)
+	for _, k := range []string{"a", "b", "c"} {
+		f.set(t, k, "x")
+	}
+	list := f.List(context.Background(), "lake", "main", graveler.ListOptions{})
+	page, more, err := graveler.Page(list, 2)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Len(t, page, 2)
+	page, more, err = graveler.Page(list, 3)
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Len(t, page, 3)
+	_, _, err = graveler.Page(list, 0)
+	require.ErrorIs(t, err, graveler.ErrInvalidValue)
+}

@@ -4,6 +4,7 @@ package graveler
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 )
@@ -36,8 +37,11 @@ func closing(err error, all ...io.Closer) error {
 }
 
 // Page collects at most limit items of a sequence, for handlers of requests that answer page by page: the next page starts
-// after the last item of this one. more tells whether there are further items.
+// after the last item of this one. more tells whether there are further items. A limit below 1 is ErrInvalidValue.
 func Page[T any](items iter.Seq2[T, error], limit int) (page []T, more bool, err error) {
+	if limit < 1 {
+		return nil, false, fmt.Errorf("%w: a page of %d items", ErrInvalidValue, limit)
+	}
 	for item, err := range items {
 		if err != nil {
 			return nil, false, err

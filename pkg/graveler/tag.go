@@ -9,7 +9,7 @@ import (
 	"iter"
 )
 
-// CreateTag gives the commit that ref names a name. It returns ErrExists where the name is taken.
+// CreateTag gives the commit that ref names a name. It returns ErrExists where the name is taken, by a branch too, since a ref expression would name that.
 func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, ref string) (Tag, error) {
 	if err := ValidateTagID(id); err != nil {
 		return Tag{}, err
@@ -20,6 +20,11 @@ func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, r
 	}
 	c, err := g.ResolveRef(ctx, repo, ref)
 	if err != nil {
+		return Tag{}, err
+	}
+	if _, err := g.liveBranch(ctx, r, BranchID(id)); err == nil {
+		return Tag{}, fmt.Errorf("create tag %s/%s: %w: a branch has this name", repo, id, ErrExists)
+	} else if !errors.Is(err, ErrBranchNotFound) {
 		return Tag{}, err
 	}
 	t := Tag{ID: id, Commit: c.ID}
