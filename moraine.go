@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -54,12 +55,15 @@ type Options struct {
 	Observer graveler.Observer // nil: nobody looks
 	Logger   *slog.Logger      // nil: nothing is logged
 	Now      func() time.Time  // the clock; nil: time.Now
+	// Grace is how long Maintain keeps what nothing lists any more; see graveler.Config. 0: 10 minutes.
+	Grace time.Duration
 }
 
 // Store is an open store. It is safe for concurrent use.
 type Store struct {
 	*graveler.Graveler
 	parts parts
+	log   *slog.Logger
 }
 
 // parts is what Close closes.
@@ -72,7 +76,10 @@ type parts struct {
 // Open opens a store, and makes a new one where there is none, unless it is to be read-only. What is wrong with a
 // store that cannot be opened is said by kv.ErrLocked, kv.ErrNotAStore, kv.ErrSchemaNewer, kv.ErrUnknownEngine and block.ErrUnknownEngine.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{}
+	s := &Store{log: o.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -102,7 +109,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	}
 	s.Graveler, err = graveler.New(graveler.Config{
 		Refs: ref.New(store), Staging: staging.New(store), Trees: s.parts.trees,
-		Hooks: o.Hooks, Observer: o.Observer, Logger: o.Logger, Now: o.Now,
+		Hooks: o.Hooks, Observer: o.Observer, Now: o.Now, Grace: o.Grace,
 	})
 	return err
 }
@@ -139,12 +146,13 @@ func (s *Store) Close() error {
 }
 
 // MaintainEvery runs Maintain at once and then at every interval, until ctx is done. What goes wrong is logged and tried again at the next turn.
-func (s *Store) MaintainEvery(ctx context.Context, interval time.Duration, log *slog.Logger) {
+// Who runs it in a goroutine ends the context and waits for the goroutine before Close.
+func (s *Store) MaintainEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		if _, err := s.Maintain(ctx); err != nil && ctx.Err() == nil {
-			log.Error("maintain", "error", err)
+			s.log.Error("maintain", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -162,7 +170,7 @@ type namespaces struct {
 	options  block.OpenOptions
 
 	mu     sync.Mutex
-	opened map[string]block.Storage // by namespace
+	opened map[string]block.Storage // by URL
 }
 
 func openNamespaces(ctx context.Context, o Options) (*namespaces, error) {
@@ -179,20 +187,40 @@ func openNamespaces(ctx context.Context, o Options) (*namespaces, error) {
 	return n, err
 }
 
+// storage gives the folder of a namespace. Storages that namespaces name by URL are opened once for all namespaces below the same URL.
 func (n *namespaces) storage(ctx context.Context, namespace string) (block.Storage, error) {
 	if !strings.Contains(namespace, ":") {
 		return block.Sub(n.own, namespace), block.CheckName(namespace)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s, ok := n.opened[namespace]; ok {
-		return s, nil
+	place, query, hasQuery := strings.Cut(namespace, "?")
+	url, folder := path.Split(place)
+	if hasQuery {
+		url += "?" + query
 	}
-	s, err := block.Open(ctx, namespace, n.engines, n.options)
+	parent, err := n.open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	n.opened[namespace] = s
+	return block.Sub(parent, folder), block.CheckName(folder)
+}
+
+func (n *namespaces) open(ctx context.Context, url string) (block.Storage, error) {
+	n.mu.Lock()
+	s, ok := n.opened[url]
+	n.mu.Unlock()
+	if ok {
+		return s, nil
+	}
+	s, err := block.Open(ctx, url, n.engines, n.options)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if first, ok := n.opened[url]; ok { // another was quicker
+		return first, s.Close()
+	}
+	n.opened[url] = s
 	return s, nil
 }
 

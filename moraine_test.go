@@ -190,6 +190,10 @@ func TestNamespacesOfTheirOwn(t *testing.T) {
 		return n
 	}
 	require.Equal(t, 2, files(), "a range and a metarange")
+	_, err = s.CreateRepository(ctx, "lake2", graveler.CreateRepositoryParams{Namespace: "file:" + elsewhere + "/"})
+	require.NoError(t, err)
+	require.NoError(t, s.DeleteRepository(ctx, "lake2"))
+	require.Equal(t, 2, files(), "those of the other")
 	require.NoError(t, s.DeleteRepository(ctx, "lake"))
 	require.Zero(t, files())
 

@@ -32,7 +32,11 @@ func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id Branc
 	}
 	b, err := g.createBranch(ctx, r, id, c.ID)
 	if err == nil {
-		err = g.stillThere(ctx, r)
+		if err = g.stillThere(ctx, r); err != nil {
+			// It may have come after the repository's other records had gone.
+			g.branches.Invalidate(g.branchKey(r, id))
+			err = errors.Join(err, g.refs.RemoveBranch(ctx, r, b))
+		}
 	}
 	if err != nil {
 		return Branch{}, fmt.Errorf("create branch %s/%s: %w", repo, id, err)
@@ -128,8 +132,8 @@ func (g *Graveler) ListBranches(ctx context.Context, repo RepositoryID, after Br
 	})
 }
 
-// DeleteBranch deletes a branch; its commits and its log stay. Without force it returns ErrDirtyBranch where there are uncommitted changes, which would be lost; what is
-// written while it looks goes with the branch. With force nothing is looked at, so that a branch whose data is damaged can go too.
+// DeleteBranch deletes a branch; its commits and its log stay. Without force it returns ErrDirtyBranch where there are uncommitted changes, which would be lost; only a write that
+// is acknowledged between its last look, which is one read before the deletion, and the deletion goes with the branch. With force nothing is looked at, so that a branch whose data is damaged can go too.
 func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id BranchID, force bool) error {
 	if err := ValidateBranchID(id); err != nil {
 		return err
@@ -144,11 +148,8 @@ func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id Branc
 	if r.DefaultBranch == id {
 		err = ErrDefaultBranch
 	}
-	if err == nil && !force {
-		err = g.checkClean(ctx, repo, id)
-	}
 	if err == nil {
-		err = g.deleteBranch(ctx, r, id)
+		err = g.deleteBranch(ctx, r, id, force)
 	}
 	if err != nil {
 		return fmt.Errorf("delete branch %s/%s: %w", repo, id, err)
@@ -156,21 +157,25 @@ func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id Branc
 	return nil
 }
 
-// checkClean returns ErrDirtyBranch where a branch has uncommitted changes.
-func (g *Graveler) checkClean(ctx context.Context, repo RepositoryID, id BranchID) error {
-	for _, err := range g.DiffUncommitted(ctx, repo, id, DiffOptions{}) {
-		return cmp.Or(err, ErrDirtyBranch)
-	}
-	return nil
-}
-
-func (g *Graveler) deleteBranch(ctx context.Context, repo *Repository, id BranchID) error {
-	b, err := g.moveBranch(ctx, repo, id, func(*Branch) (plan, error) {
-		return func(next *Branch) (*Commit, error) {
-			now, err := g.moveTime(ctx, next.LastMove.Time)
-			if err != nil {
+// deleteBranch marks a branch deleted and removes its record. Without force it does so only with a record that shows nothing uncommitted.
+// It asks no clock: a wrong one, or one that was wrong once, must not keep anything from being deleted.
+func (g *Graveler) deleteBranch(ctx context.Context, repo *Repository, id BranchID, force bool) error {
+	b, err := g.moveBranch(ctx, repo, id, func(cur *Branch) (plan, error) {
+		if !force {
+			if err := g.checkClean(ctx, repo, cur); err != nil {
 				return nil, err
 			}
+		}
+		return func(next *Branch) (*Commit, error) {
+			if !force {
+				if len(next.Items) > len(cur.Items) {
+					return nil, errStale
+				}
+				if empty, err := g.isEmpty(ctx, next.Token); err != nil || !empty {
+					return nil, cmp.Or(err, errStale)
+				}
+			}
+			now := max(g.now().UnixNano(), next.LastMove.Time+1)
 			moveHead(next, Move{Time: now, Op: OpDelete})
 			next.State, next.Head = BranchDeleted, next.LastMove.Old
 			next.Token, next.Items, next.Base = "", nil, ""
@@ -181,6 +186,26 @@ func (g *Graveler) deleteBranch(ctx context.Context, repo *Repository, id Branch
 		return err
 	}
 	return g.finishBranchDeletion(ctx, repo, b)
+}
+
+// checkClean returns ErrDirtyBranch where the record b shows uncommitted changes. What holds no change is sealed, so that the token is empty.
+func (g *Graveler) checkClean(ctx context.Context, repo *Repository, b *Branch) error {
+	v, err := g.viewOf(ctx, repo, b)
+	if err != nil {
+		return err
+	}
+	dirty := false
+	if err := v.uncommitted(ctx, nil, nil, func(Diff) bool { dirty = true; return false }); err != nil {
+		return err
+	}
+	if dirty {
+		return ErrDirtyBranch
+	}
+	sealed, err := g.seal(ctx, repo, b.ID, false)
+	if err == nil && sealed.Token != b.Token {
+		err = errStale
+	}
+	return err
 }
 
 // finishBranchDeletion does what is left to do for a branch in state BranchDeleted. Any number of processes may do it at the same time.

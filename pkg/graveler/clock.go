@@ -13,7 +13,7 @@ import (
 type watermark struct {
 	mu      sync.Mutex
 	looked  time.Time // when the store was last asked; monotonic
-	highest int64     // what it said then
+	highest int64     // what it said then, or what this process has used since
 }
 
 // moveTime returns the time of a move that follows one at time last: now, or just after last. A clock that is more than maxClockSkew behind what other
@@ -28,6 +28,7 @@ func (g *Graveler) moveTime(ctx context.Context, last int64) (int64, error) {
 		return 0, fmt.Errorf("%w: this machine's clock says %s, but the store has seen %s; correct the clock", ErrClockSkew,
 			time.Unix(0, now).UTC().Format(time.RFC3339), time.Unix(0, ahead).UTC().Format(time.RFC3339))
 	}
+	g.clock.use(now)
 	return max(now, last+1), nil
 }
 
@@ -49,7 +50,14 @@ func (g *Graveler) highestTime(ctx context.Context, now int64) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looked, w.highest = time.Now(), max(w.highest, highest)
-	return highest, nil
+	return w.highest, nil
+}
+
+// use notes that this process has used a time: its own clock must not fall far behind that either.
+func (w *watermark) use(t int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.highest = max(w.highest, t)
 }
 
 func (w *watermark) recent() (highest int64, ok bool) {

@@ -4,11 +4,13 @@ package graveler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // CommitParams says how to commit.
@@ -71,11 +73,18 @@ func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchI
 }
 
 func (p CommitParams) validate() error {
-	size := 0
+	const perPair = 16 // what a pair takes in a record besides its text
+	size, text := 0, utf8.ValidString(p.Message) && utf8.ValidString(p.Committer)
 	for k, v := range p.Metadata {
-		size += len(k) + len(v)
+		size += len(k) + len(v) + perPair
+		text = text && utf8.ValidString(k) && utf8.ValidString(v)
 	}
+	year := p.CreatedAt.Year()
 	switch {
+	case !text:
+		return fmt.Errorf("%w: message, committer and metadata must be UTF-8", ErrInvalidValue)
+	case !p.CreatedAt.IsZero() && (year < 1678 || year > 2261):
+		return fmt.Errorf("%w: creation date in the year %d, which nanoseconds since 1970 do not reach", ErrInvalidValue, year)
 	case len(p.Message) > MaxMessageBytes:
 		return fmt.Errorf("%w: message of %d bytes, at most %d are allowed", ErrTooLarge, len(p.Message), MaxMessageBytes)
 	case size > MaxMetadataBytes:
@@ -91,18 +100,30 @@ type committing struct {
 	g      *Graveler
 	repo   *Repository
 	params CommitParams
-	sealed *Branch // the record after this commit's seal
+	// sealed is the record after this commit's seal. The commit is of what it shows without its token: of the items up to its counter.
+	sealed *Branch
 
 	commit  *Commit // the outcome
 	already bool
 	empty   bool
 }
 
-func (c *committing) run(ctx context.Context, branch BranchID) (err error) {
+// errRefolded: the base of a branch whose changes a hook has judged was replaced; it may hold changes that the hook has not seen.
+var errRefolded = errors.New("base was replaced")
+
+func (c *committing) run(ctx context.Context, branch BranchID) error {
+	for {
+		if err := c.try(ctx, branch); !errors.Is(err, errRefolded) {
+			return err
+		}
+	}
+}
+
+func (c *committing) try(ctx context.Context, branch BranchID) (err error) {
 	if c.sealed, err = c.g.seal(ctx, c.repo, branch, false); err != nil {
 		return err
 	}
-	if len(c.sealed.Items) == 0 && c.sealed.Base == "" && !c.params.AllowEmpty {
+	if c.nothingSealed() && !c.params.AllowEmpty {
 		return ErrNoChanges
 	}
 	if err := c.runHook(ctx); err != nil {
@@ -115,6 +136,8 @@ func (c *committing) run(ctx context.Context, branch BranchID) (err error) {
 	return err
 }
 
+func (c *committing) nothingSealed() bool { return len(c.sealed.Items) == 0 && c.sealed.Base == "" }
+
 func (c *committing) runHook(ctx context.Context) error {
 	if c.g.hooks.PreCommit == nil {
 		return nil
@@ -126,7 +149,15 @@ func (c *committing) runHook(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return v.uncommitted(ctx, nil, nil, func(d Diff) bool { return emit(d.Clone()) })
+		if err := v.uncommitted(ctx, nil, nil, func(d Diff) bool { return emit(d.Clone()) }); err != nil {
+			return err
+		}
+		// As in every read: what was not found may have been in a token that was dropped.
+		now, err := c.g.liveBranch(ctx, c.repo, frozen.ID)
+		if err == nil && len(unlisted(frozen, now)) > 0 {
+			err = fmt.Errorf("%w: the changes were committed or folded by another process while they were read", ErrChanged)
+		}
+		return err
 	})}
 	event.Params.Metadata = maps.Clone(c.params.Metadata)
 	if err := c.g.hooks.PreCommit(ctx, event); err != nil {
@@ -137,9 +168,18 @@ func (c *committing) runHook(ctx context.Context) error {
 
 func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 	c.empty = false
+	if cur.UID != c.sealed.UID {
+		return nil, fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
+	}
 	if taken, err := c.takenAlong(ctx, cur); taken || err != nil {
 		return nil, err
 	}
+	if c.g.hooks.PreCommit != nil && cur.Base != c.sealed.Base && cur.Base != "" {
+		return nil, errRefolded
+	}
+	// What was sealed after this commit's seal stays in front of the list.
+	cur = cur.Clone()
+	cur.Items = slices.DeleteFunc(cur.Items, func(i Item) bool { return i.Number > c.sealed.ItemCounter })
 	if len(cur.Items) == 0 && cur.Base == "" && !c.params.AllowEmpty {
 		return nil, ErrNoChanges // they were reset away
 	}
@@ -166,32 +206,37 @@ func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 		}
 		next.Base = ""
 		takeItems(next, cur)
-		// All items up to the counter as it was read are in the tree, or were taken off the list before: compacted into the base, committed, or reset.
-		moveHead(next, Move{Time: now, Op: OpCommit, New: c.commit.ID, CommittedThrough: cur.ItemCounter, Actor: c.params.Committer})
+		// All items up to the counter of the seal are in the tree, or were taken off the list before: compacted into the base, committed, or reset.
+		moveHead(next, Move{Time: now, Op: OpCommit, New: c.commit.ID, CommittedThrough: c.sealed.ItemCounter, Actor: c.params.Committer})
 		return c.commit, nil
 	}, nil
 }
 
 // takenAlong finds out whether a commit since this one's seal included what it sealed.
 func (c *committing) takenAlong(ctx context.Context, cur *Branch) (bool, error) {
-	if len(c.sealed.Items) == 0 || c.params.AllowEmpty {
-		return false, nil
-	}
-	mine := c.sealed.Items[0].Number
-	if slices.ContainsFunc(cur.Items, func(i Item) bool { return i.Number == mine }) {
+	if c.nothingSealed() || c.params.AllowEmpty || c.stillListed(cur) {
 		return false, nil
 	}
 	for m, err := range c.g.moves(ctx, c.repo, cur, c.sealed.LastMove.Time+1) {
 		if err != nil {
 			return false, err
 		}
-		if m.Op == OpCommit && m.CommittedThrough >= mine {
+		if m.Op == OpCommit && m.CommittedThrough >= c.sealed.ItemCounter {
 			c.commit, err = c.g.referred(ctx, c.repo, m.New)
 			c.already = err == nil
 			return c.already, err
 		}
 	}
 	return false, nil
+}
+
+// stillListed reports whether the newest of what this commit sealed is still uncommitted where it was.
+func (c *committing) stillListed(cur *Branch) bool {
+	if len(c.sealed.Items) == 0 {
+		return cur.Base == c.sealed.Base
+	}
+	newest := c.sealed.Items[0].Number
+	return slices.ContainsFunc(cur.Items, func(i Item) bool { return i.Number == newest })
 }
 
 func (c *committing) newCommit(head *Commit, tree MetaRangeID, now int64) *Commit {

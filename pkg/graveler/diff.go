@@ -28,17 +28,16 @@ func (o DiffOptions) start() Key {
 func (g *Graveler) Diff(ctx context.Context, repo RepositoryID, left, right string, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("diff", time.Now(), &err)
-		l, err := g.ResolveRef(ctx, repo, left)
+		record, l, err := g.resolve(ctx, repo, left)
 		if err != nil {
 			return err
 		}
-		r, err := g.ResolveRef(ctx, repo, right)
+		again, r, err := g.resolve(ctx, repo, right)
 		if err != nil {
 			return err
 		}
-		record, err := g.repository(ctx, repo)
-		if err != nil {
-			return err
+		if again.UID != record.UID {
+			return fmt.Errorf("repository %s: %w: it was deleted and created again", repo, ErrRepositoryNotFound)
 		}
 		it := g.trees.Diff(ctx, record.Namespace, l.Tree, r.Tree)
 		it.SeekGE(o.start())
@@ -61,13 +60,13 @@ func emitDiffs(it Iterator[Diff], prefix Key, emit func(Diff) bool) error {
 }
 
 // DiffUncommitted yields how a branch, as it shows itself with its uncommitted changes, differs from its head, by key. An entry whose identity is the committed one is not a change,
-// nor is the removal of one that was never committed. It is exact page by page, as List is.
+// nor is the removal of one that was never committed. What changes during the iteration shows as List says.
 func (g *Graveler) DiffUncommitted(ctx context.Context, repo RepositoryID, branch BranchID, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("diff-uncommitted", time.Now(), &err)
 		err = paged(ctx, g, repo, branch, o.start(), emit, func(v *view, from Key, emit func(Diff) bool) error {
 			return v.uncommitted(ctx, from, o.Prefix, func(d Diff) bool { return emit(d.Clone()) })
-		}, func(d Diff) Key { return after(d.Key) })
+		}, func(d Diff) Key { return after(d.Key) }, func(d Diff) int { return perItem + len(d.Key) + d.Left.size() + d.Right.size() })
 		if err != nil {
 			return fmt.Errorf("uncommitted changes of %s/%s: %w", repo, branch, err)
 		}

@@ -88,9 +88,9 @@ func New(c Config) (*Graveler, error) {
 	g := &Graveler{
 		refs: c.Refs, staging: c.Staging, trees: c.Trees, namespace: c.Namespace,
 		hooks: c.Hooks, observer: c.Observer, now: c.Now, grace: c.Grace,
-		repositories: otter.Must(&otter.Options[RepositoryID, *Repository]{MaximumSize: cachedRecords}),
-		branches:     otter.Must(&otter.Options[branchKey, *Branch]{MaximumSize: cachedRecords}),
-		commits:      otter.Must(&otter.Options[commitKey, *Commit]{MaximumSize: cachedRecords}),
+		repositories: newCache[RepositoryID, *Repository](),
+		branches:     newCache[branchKey, *Branch](),
+		commits:      newCache[commitKey, *Commit](),
 		reads:        sharedReads{reads: map[branchKey]*readPair{}},
 		queue:        queue{slots: map[branchKey]*slot{}},
 	}
@@ -101,6 +101,11 @@ func New(c Config) (*Graveler, error) {
 		g.grace = defaultGrace
 	}
 	return g, nil
+}
+
+// newCache returns a cache that does its upkeep on the goroutines that use it, so that there are none to wait for.
+func newCache[K comparable, V any]() *otter.Cache[K, V] {
+	return otter.Must(&otter.Options[K, V]{MaximumSize: cachedRecords, Executor: func(fn func()) { fn() }})
 }
 
 // observe reports an operation; it is deferred with the address of the operation's error.

@@ -19,11 +19,7 @@ type LogOptions struct {
 // It costs one read per commit.
 func (g *Graveler) Log(ctx context.Context, repo RepositoryID, ref string, o LogOptions) iter.Seq2[Commit, error] {
 	return sequence(func(emit func(Commit) bool) error {
-		expr, err := parseRef(ref)
-		if err != nil {
-			return err
-		}
-		r, c, err := g.resolveCommit(ctx, repo, ref, expr)
+		r, c, err := g.resolve(ctx, repo, ref)
 		if err != nil {
 			return err
 		}

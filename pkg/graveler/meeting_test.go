@@ -70,7 +70,7 @@ func meetings() []meeting {
 				set(t, g, "new")
 				require.NoError(t, g.DeletePrefix(ctx, "lake", "main", key("mi")))
 			},
-			head: []string{"new=x", "old=x"}, view: []string{"new=x", "old=x"},
+			head: []string{"mine=x", "old=x"}, view: []string{"new=x", "old=x"},
 		}, {
 			name: "everything is deleted, which is newer than the commit",
 			meanwhile: func(t *testing.T, g *graveler.Graveler) {
@@ -86,7 +86,8 @@ func meetings() []meeting {
 				set(t, g, "new")
 				require.NoError(t, g.DeletePrefix(ctx, "lake", "main", key("nothing")))
 			},
-			head: []string{"new=x", "old=x"}, view: []string{"new=x", "old=x"},
+			err:  graveler.ErrNoChanges,
+			head: []string{"old=x"}, view: []string{"new=x", "old=x"},
 		}, {
 			name: "all changes are undone and folded away",
 			meanwhile: func(t *testing.T, g *graveler.Graveler) {
@@ -112,7 +113,7 @@ func meetings() []meeting {
 				_, err = g.CreateBranch(ctx, "lake", "dev", "main")
 				require.NoError(t, err)
 			},
-			err:  graveler.ErrNoChanges,
+			err:  graveler.ErrBranchNotFound,
 			head: []string{"old=x"}, view: []string{"old=x"},
 		},
 	}

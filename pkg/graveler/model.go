@@ -39,6 +39,14 @@ func (v *Value) Clone() *Value {
 	return &Value{Identity: bytes.Clone(v.Identity), Data: bytes.Clone(v.Data)}
 }
 
+// size returns the number of bytes in v.
+func (v *Value) size() int {
+	if v == nil {
+		return 0
+	}
+	return len(v.Identity) + len(v.Data)
+}
+
 // Same reports whether both are absent or both have one identity.
 func (v *Value) Same(o *Value) bool {
 	if v == nil || o == nil {

@@ -218,6 +218,9 @@ func (g *Graveler) addItems(ctx context.Context, repo *Repository, cur *Branch, 
 		return nil, errStale
 	}
 	return func(next *Branch) (*Commit, error) {
+		if len(next.Items) >= maxItems {
+			return nil, errStale // others have added to the list meanwhile
+		}
 		push(next, Item{Token: next.Token})
 		next.Token = newToken(repo.ID, next.ID)
 		for _, p := range prefixes {
@@ -279,7 +282,7 @@ func (g *Graveler) fold(ctx context.Context, repo *Repository, cur *Branch) (hea
 		return nil, "", err
 	}
 	tree, err = g.trees.Apply(ctx, repo.Namespace, v.tree, changes)
-	if err = closing(err, changes); err != nil {
+	if err = g.unlessGone(ctx, repo, closing(err, changes)); err != nil {
 		return nil, "", fmt.Errorf("fold the uncommitted changes of %s/%s: %w", repo.ID, cur.ID, err)
 	}
 	return v.head, tree, nil

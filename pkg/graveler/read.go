@@ -15,6 +15,10 @@ import (
 const (
 	firstPage = 1000
 	lastPage  = 16_000
+	// pageBytes is the memory at which a page ends even if it has fewer entries.
+	pageBytes = 4 << 20
+	// perItem is what an item takes besides its key and values.
+	perItem = 128
 )
 
 // Get returns the value of key as ref shows it: a branch with its uncommitted changes, anything else as committed.
@@ -117,7 +121,8 @@ type Listing struct {
 }
 
 // List yields what ref shows, by key: a branch with its uncommitted changes, anything else as committed. What lies below a common prefix is skipped, not read.
-// A listing of a branch is exact page by page (of 1,000 to 16,000 entries): each page is the state of the branch at some moment during the iteration.
+// A listing of a branch is made page by page (of 1,000 to 16,000 entries, or a few megabytes). What was there before the page was begun and is not touched until it is done is listed exactly once; what
+// changes meanwhile is listed as it was, as it is, or not at all. If the branch or its repository is deleted and made again during the iteration, it ends with a not-found error.
 func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o ListOptions) iter.Seq2[Listing, error] {
 	return sequence(func(emit func(Listing) bool) (err error) {
 		defer g.observe("list", time.Now(), &err)
@@ -128,7 +133,7 @@ func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o Li
 					return err
 				}
 				return closing(list(it, o, emit), it)
-			}, Listing.next)
+			}, Listing.next, Listing.size)
 		}, func(r *Repository, c *Commit) error {
 			it := g.trees.Scan(ctx, r.Namespace, c.Tree)
 			it.SeekGE(o.start())
@@ -156,6 +161,9 @@ func (l Listing) next() Key {
 	}
 	return after(l.Key)
 }
+
+// size returns about how much memory l takes.
+func (l Listing) size() int { return perItem + len(l.Key) + l.Value.size() }
 
 // after returns the least key that is greater than key.
 func after(key Key) Key { return append(bytes.Clone(key), 0) }
@@ -192,21 +200,29 @@ func (o ListOptions) listing(e Entry) Listing {
 	return Listing{Key: c.Key, Value: c.Value}
 }
 
-// paged emits what collect finds in a branch, page by page, each page from one proven view. next gives the key from which to go on after an item.
+// paged emits what collect finds in a branch, page by page, each page from one proven view. next gives the key from which to go on after an item, size its share of a page's memory.
 func paged[T any](ctx context.Context, g *Graveler, repo RepositoryID, branch BranchID, from Key, emit func(T) bool,
-	collect func(v *view, from Key, emit func(T) bool) error, next func(T) Key) error {
+	collect func(v *view, from Key, emit func(T) bool) error, next func(T) Key, size func(T) int) error {
+	var of *view // that of the first page
 	for limit := firstPage; ; limit = min(2*limit, lastPage) {
 		var page []T
 		var full bool
-		size := limit
+		most := limit
 		err := g.reading(ctx, repo, branch, func(v *view) (bool, error) {
+			if of == nil {
+				of = v
+			} else if v.repo.UID != of.repo.UID || v.branch.UID != of.branch.UID {
+				return true, fmt.Errorf("%w: it was deleted and created again during the listing", ErrBranchNotFound)
+			}
+			memory := 0
 			page, full = nil, false
 			err := collect(v, from, func(item T) bool {
 				page = append(page, item)
-				full = len(page) == size
+				memory += size(item)
+				full = len(page) == most || memory >= pageBytes
 				return !full
 			})
-			size = max(size/2, 1) // where commits keep overtaking the reader, a smaller page is done sooner
+			most = max(most/2, 1) // where commits keep overtaking the reader, a smaller page is done sooner
 			return false, err
 		})
 		if err != nil {

@@ -89,37 +89,59 @@ func (g *Graveler) liveBranch(ctx context.Context, repo *Repository, id BranchID
 }
 
 // onBranch calls do with the records of a repository and a live branch: with the ones known to this process first, where there are any, then with fresh ones. do returns
-// errStale when what it was given turned out not to be current. This is how a repository that was deleted and created again by another process is noticed.
+// errStale when what it was given turned out not to be current.
 func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchID, do func(repo *Repository, b *Branch, fresh bool) error) error {
 	if err := ValidateBranchID(branch); err != nil {
 		return err
 	}
-	repo, cached, err := g.cachedRepository(ctx, id)
-	if err != nil {
-		return err
-	}
-	b, fresh := (*Branch)(nil), false
-	if known, ok := g.branches.GetIfPresent(g.branchKey(repo, branch)); ok && known.State == BranchLive {
-		b = known
-	}
+	repo, b, fresh := g.knownBranch(id, branch)
 	for {
 		if b == nil {
-			b, err = g.liveBranch(ctx, repo, branch)
-			if errors.Is(err, ErrBranchNotFound) && cached {
-				g.repositories.Invalidate(id)
-				if repo, err = g.repository(ctx, id); err == nil {
-					b, err = g.liveBranch(ctx, repo, branch)
-				}
-			}
-			if err != nil {
+			var err error
+			if repo, b, err = g.freshBranch(ctx, id, branch); err != nil {
 				return err
 			}
-			cached, fresh = false, true
+			fresh = true
 		}
 		if err := do(repo, b, fresh); !errors.Is(err, errStale) {
 			return err
 		}
-		b, cached = nil, true
+		b = nil
+	}
+}
+
+// knownBranch returns the records that this process remembers, nil where it does not have both. They are a hint.
+func (g *Graveler) knownBranch(id RepositoryID, branch BranchID) (repo *Repository, b *Branch, fresh bool) {
+	repo, ok := g.repositories.GetIfPresent(id)
+	if !ok {
+		return nil, nil, false
+	}
+	if b, ok := g.branches.GetIfPresent(g.branchKey(repo, branch)); ok && b.State == BranchLive {
+		return repo, b, false
+	}
+	return nil, nil, false
+}
+
+// freshBranch reads the record of a live branch, and after it that of its repository: a branch that a late writer left in the partition of a
+// repository that is gone must not be taken for one. The repository's record is asked for first only where this process has none.
+func (g *Graveler) freshBranch(ctx context.Context, id RepositoryID, branch BranchID) (*Repository, *Branch, error) {
+	guess, _, err := g.cachedRepository(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		b, branchErr := g.liveBranch(ctx, guess, branch)
+		if branchErr != nil && !errors.Is(branchErr, ErrBranchNotFound) {
+			return nil, nil, branchErr
+		}
+		repo, err := g.repository(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if repo.UID == guess.UID {
+			return repo, b, branchErr
+		}
+		guess = repo
 	}
 }
 

@@ -72,15 +72,20 @@ func parseRef(expr string) (refExpression, error) {
 // ResolveRef returns the commit that a ref expression names. A branch, whatever its mark, names its head.
 // It returns ErrRefNotFound, ErrInvalidRef or ErrAmbiguousRef where the expression names no commit.
 func (g *Graveler) ResolveRef(ctx context.Context, repo RepositoryID, ref string) (*Commit, error) {
-	r, err := parseRef(ref)
-	if err != nil {
-		return nil, err
-	}
-	_, c, err := g.resolveCommit(ctx, repo, ref, r)
+	_, c, err := g.resolve(ctx, repo, ref)
 	if err != nil {
 		return nil, err
 	}
 	return c.Clone(), nil
+}
+
+// resolve is ResolveRef for those who also need the repository, and who do not modify the commit.
+func (g *Graveler) resolve(ctx context.Context, repo RepositoryID, ref string) (*Repository, *Commit, error) {
+	r, err := parseRef(ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g.resolveCommit(ctx, repo, ref, r)
 }
 
 func (g *Graveler) resolveCommit(ctx context.Context, id RepositoryID, expr string, r refExpression) (*Repository, *Commit, error) {

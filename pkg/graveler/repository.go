@@ -16,7 +16,8 @@ import (
 // CreateRepositoryParams says how to create a repository. The zero value will do.
 type CreateRepositoryParams struct {
 	DefaultBranch BranchID // "": main
-	// Namespace is below which URL, or path in the store's block storage, the range files go, in a folder of the repository's own. "": Config.Namespace.
+	// Namespace is below which URL, or path in the store's block storage, the range files go, in a folder of the repository's own. A URL of local files
+	// should be absolute: a relative one means another place to a process that runs elsewhere. "": Config.Namespace.
 	Namespace string
 	ReadOnly  bool
 }
@@ -89,7 +90,12 @@ func namespaceBelow(parent string, r *Repository) string {
 	if parent == "" {
 		return r.Partition()
 	}
-	return strings.TrimSuffix(parent, "/") + "/" + r.Partition()
+	place, query, hasQuery := strings.Cut(parent, "?")
+	place = strings.TrimSuffix(place, "/") + "/" + r.Partition()
+	if hasQuery {
+		place += "?" + query
+	}
+	return place
 }
 
 // clearName returns ErrExists where the name is taken, and otherwise finishes what is left of an earlier repository of that name.
@@ -185,7 +191,7 @@ func (g *Graveler) finishRepositoryDeletion(ctx context.Context, r *Repository) 
 	// From here on no write with a fence gets through: every branch record is marked before its token is dropped.
 	for b, err := range g.refs.ScanBranches(ctx, r, "") {
 		if err == nil && b.State == BranchLive {
-			err = g.deleteBranch(ctx, r, b.ID)
+			err = g.deleteBranch(ctx, r, b.ID, true)
 		}
 		if err != nil && !errors.Is(err, ErrBranchNotFound) {
 			return err

@@ -61,17 +61,22 @@ func (s *sharedReads) join(k branchKey) (r, before *sharedRead, leader bool) {
 }
 
 func (s *sharedReads) lead(ctx context.Context, k branchKey, r, before *sharedRead, read func(context.Context) (*Branch, error)) {
+	var b *Branch
+	var err error
+	abandoned := true
+	// Deferred, so that a read that panics does not leave the others waiting.
+	defer func() { s.finish(k, r, b, err, abandoned) }()
 	if before != nil {
 		select {
 		case <-before.done:
 		case <-ctx.Done():
-			s.finish(k, r, nil, ctx.Err(), true)
+			err = ctx.Err()
 			return
 		}
 	}
 	s.start(k, r)
-	b, err := read(ctx)
-	s.finish(k, r, b, err, err != nil && ctx.Err() != nil)
+	b, err = read(ctx)
+	abandoned = err != nil && ctx.Err() != nil
 }
 
 // start marks r as running: from now on nobody joins it.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -102,6 +103,12 @@ func (g *Graveler) stageRechecked(ctx context.Context, id RepositoryID, branch B
 			}
 			if err != nil || now.Token == b.Token {
 				return err
+			}
+			// The token may have been dropped before the write came: have it dropped once more.
+			if !slices.Contains(tokens(now), b.Token) {
+				if err := g.register(ctx, repo, branch, string(b.Token)); err != nil {
+					return err
+				}
 			}
 			b = now
 		}

@@ -3,6 +3,7 @@
 package committed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,8 +96,9 @@ func (w *writer) write(p *pending) *task {
 	return t
 }
 
-// put makes sure that the file exists and is not about to be removed for its age. One of another size is
-// left to Put, which replaces what cannot be right.
+// put makes sure that the file exists, is sound, and is not about to be removed for its age. One of another size is
+// left to Put, which replaces what cannot be right. One that is damaged is taken away first: what needs it cannot be read anyway, and
+// making the same tree again is how its owner repairs it.
 func (w *writer) put(id rangefile.ID, file []byte) error {
 	name := fileName(id)
 	w.mu.Lock()
@@ -104,6 +106,16 @@ func (w *writer) put(id rangefile.ID, file []byte) error {
 	w.mu.Unlock()
 	info, err := w.files.storage.Stat(w.ctx, name)
 	if err == nil && info.Size == int64(len(file)) {
+		sound, err := w.sound(id, file)
+		if err != nil {
+			return err
+		}
+		if !sound {
+			if err := w.files.storage.Delete(w.ctx, name); err != nil {
+				return err
+			}
+			return w.files.storage.Put(w.ctx, name, file)
+		}
 		if w.now().Sub(info.ModTime) < refreshAfter {
 			return nil
 		}
@@ -115,6 +127,23 @@ func (w *writer) put(id rangefile.ID, file []byte) error {
 		return err
 	}
 	return w.files.storage.Put(w.ctx, name, file)
+}
+
+// sound reports whether the stored file is what was about to be written, or at least whole: another release of the compressor may have written it.
+func (w *writer) sound(id rangefile.ID, file []byte) (bool, error) {
+	stored, err := w.files.storage.Get(w.ctx, fileName(id))
+	if errors.Is(err, block.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || bytes.Equal(stored, file) {
+		return err == nil, err
+	}
+	name, source := w.files.path(id), rangefile.Bytes(stored)
+	opened, err := rangefile.Open(w.ctx, name, source, int64(len(stored)))
+	for i := 0; err == nil && i < opened.Blocks(); i++ {
+		_, err = opened.Read(w.ctx, source, i, nil)
+	}
+	return err == nil && opened.ID == id, nil
 }
 
 // finish waits for all files and makes them durable, or, if making the tree has failed with err, gives up.
