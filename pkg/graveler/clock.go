@@ -13,7 +13,7 @@ import (
 type watermark struct {
 	mu      sync.Mutex
 	looked  time.Time // when the store was last asked; monotonic
-	highest int64     // what it said then, or what this process has used since
+	highest int64     // what it said then, or what this process has used since then
 }
 
 // moveTime returns the time of a move that follows one at time last: now, or just after last. A clock that is more than maxClockSkew behind what other
@@ -46,11 +46,12 @@ func (g *Graveler) highestTime(ctx context.Context, now int64) (int64, error) {
 		if err := g.refs.AdvanceWatermark(ctx, now); err != nil {
 			return 0, fmt.Errorf("advance the clock watermark: %w", err)
 		}
+		highest = now
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looked, w.highest = time.Now(), max(w.highest, highest)
-	return w.highest, nil
+	w.looked, w.highest = time.Now(), highest // what the store says counts, also if it was reset to less
+	return highest, nil
 }
 
 // use notes that this process has used a time: its own clock must not fall far behind that either.
@@ -58,6 +59,29 @@ func (w *watermark) use(t int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.highest = max(w.highest, t)
+}
+
+// ClockWatermark returns the newest time that any process has used for a move, give or take a minute; the zero time where none has.
+func (g *Graveler) ClockWatermark(ctx context.Context) (time.Time, error) {
+	highest, err := g.refs.Watermark(ctx)
+	if err != nil || highest == 0 {
+		return time.Time{}, err
+	}
+	return time.Unix(0, highest).UTC(), nil
+}
+
+// ResetClock makes the present time of this machine the newest that any process has used. It is for a store in which a machine whose clock was far ahead
+// has made moves, so that all others are refused with ErrClockSkew. A branch whose last move lies in the future is refused all the same, until it is deleted and made again.
+// Other processes notice within a minute.
+func (g *Graveler) ResetClock(ctx context.Context) error {
+	now := g.now().UnixNano()
+	if err := g.refs.ResetWatermark(ctx, now); err != nil {
+		return err
+	}
+	g.clock.mu.Lock()
+	defer g.clock.mu.Unlock()
+	g.clock.looked, g.clock.highest = time.Time{}, now
+	return nil
 }
 
 func (w *watermark) recent() (highest int64, ok bool) {

@@ -185,6 +185,35 @@ func TestABackwardJumpOfTheClockIsNoticedAtOnce(t *testing.T) {
 	require.NoError(t, f.DeleteRepository(ctx, "lake"), "deleting asks no clock")
 }
 
+// A machine whose clock is a year ahead makes moves. Until the clock is reset, every other machine is refused.
+func TestResettingTheClockAfterAMachineWasAhead(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	f := newFixture(t, func(c *graveler.Config) { c.Now = func() time.Time { return now } })
+	ctx := context.Background()
+	start := now
+	now = start.Add(365 * 24 * time.Hour)
+	_, err := f.another(t).CreateBranch(ctx, "lake", "ahead", "main")
+	require.NoError(t, err)
+	now = start.Add(2 * time.Minute)
+	g := f.another(t)
+	_, err = g.CreateBranch(ctx, "lake", "dev", "main")
+	require.ErrorIs(t, err, graveler.ErrClockSkew)
+	highest, err := g.ClockWatermark(ctx)
+	require.NoError(t, err)
+	require.Equal(t, start.Add(365*24*time.Hour).UTC(), highest)
+
+	require.NoError(t, g.ResetClock(ctx))
+	_, err = g.CreateBranch(ctx, "lake", "dev", "main")
+	require.NoError(t, err)
+	_, err = g.Commit(ctx, "lake", "main", graveler.CommitParams{AllowEmpty: true})
+	require.NoError(t, err)
+	_, err = g.Commit(ctx, "lake", "ahead", graveler.CommitParams{AllowEmpty: true})
+	require.ErrorIs(t, err, graveler.ErrClockSkew)
+	require.NoError(t, g.DeleteBranch(ctx, "lake", "ahead", false))
+	_, err = g.CreateBranch(ctx, "lake", "ahead", "main")
+	require.NoError(t, err)
+}
+
 // panicking breaks once in the middle of a read.
 type panicking struct {
 	graveler.Refs

@@ -116,6 +116,8 @@ type Clock interface {
 	Watermark(ctx context.Context) (int64, error)
 	// AdvanceWatermark makes the watermark at least t.
 	AdvanceWatermark(ctx context.Context, t int64) error
+	// ResetWatermark makes the watermark t, whatever it was.
+	ResetWatermark(ctx context.Context, t int64) error
 }
 
 // Staging is what this package asks of the store of staged entries. Package staging implements it on a key/value store.

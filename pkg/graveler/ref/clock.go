@@ -22,18 +22,24 @@ func (s *Store) Watermark(ctx context.Context) (int64, error) {
 // AdvanceWatermark implements [graveler.Clock]. It reads once, and writes until its time or a later
 // one is stored.
 func (s *Store) AdvanceWatermark(ctx context.Context, t int64) error {
+	return wrap(s.setWatermark(ctx, t, func(stored int64) bool { return stored >= t }), "advance clock watermark")
+}
+
+// ResetWatermark implements [graveler.Clock].
+func (s *Store) ResetWatermark(ctx context.Context, t int64) error {
+	return wrap(s.setWatermark(ctx, t, func(stored int64) bool { return stored == t }), "reset clock watermark")
+}
+
+// setWatermark stores t unless what is stored is good enough.
+func (s *Store) setWatermark(ctx context.Context, t int64, enough func(stored int64) bool) error {
 	for {
 		m, stamp, err := s.clock(ctx)
-		if err != nil {
-			return wrap(err, "advance clock watermark")
-		}
-		if m.Watermark >= t {
-			return nil
+		if err != nil || enough(m.Watermark) {
+			return err
 		}
 		m.Watermark = t
-		_, err = s.put(ctx, locateClock(), m, stamp)
-		if !errors.Is(err, graveler.ErrChanged) {
-			return wrap(err, "advance clock watermark")
+		if _, err = s.put(ctx, locateClock(), m, stamp); !errors.Is(err, graveler.ErrChanged) {
+			return err
 		}
 	}
 }
