@@ -75,7 +75,10 @@ func (s *Scheduler) Go(process int, run func(ctx context.Context)) {
 	ctx := context.WithValue(context.Background(), actorKey{}, actor{s.running, process})
 	s.mu.Unlock()
 	go func() {
-		run(ctx)
+		// Actors begin one at a time, so that what they do before their first call does not depend on chance.
+		if s.park(ctx, "begin", false, func() error { return nil }) == nil {
+			run(ctx)
+		}
 		s.mu.Lock()
 		s.running--
 		s.mu.Unlock()

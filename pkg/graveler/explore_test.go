@@ -373,15 +373,32 @@ func (x *exploration) operations() []porcupine.Operation {
 		}
 		add(i, e)
 		if x.costly && (e.do == "set" || e.do == "delete") && (e.err == nil || e.unknown) {
-			add(i+1000, echo{e}) // the write may be repeated under each new token
-			add(i+2000, echo{e})
+			others := x.textsOf(e.key)
+			for repeated := 1; repeated <= 3; repeated++ { // under each new token
+				add(i+1000*repeated, echo{e, others})
+			}
 		}
 	}
 	return ops
 }
 
-// echo is the repetition of a write, which may take place or not.
-type echo struct{ of *event }
+// textsOf returns what the key may ever have held.
+func (x *exploration) textsOf(key string) []string {
+	texts := []string{"0"}
+	for _, e := range x.events {
+		if e.key == key && e.text != "" {
+			texts = append(texts, e.text)
+		}
+	}
+	return texts
+}
+
+// echo is what a write that is not fenced may do besides taking place: take place again under the next token; or be seen for a while in a token that a commit
+// has passed over, until the commit takes the token away and what was there before the write shows again. All this ends before the write is acknowledged.
+type echo struct {
+	of     *event
+	others []string // what may have been there before
+}
 
 // branchState is what a branch shows, or that it does not exist.
 type branchState struct {
@@ -399,7 +416,11 @@ var branchSpec = (&porcupine.NondeterministicModel{
 		if repeated, ok := input.(echo); ok {
 			states := []any{s}
 			if s.exists {
-				states = append(states, branchState{true, s.after(repeated.of.step)})
+				k := repeated.of.key
+				states = append(states, branchState{true, s.after(repeated.of.step)}, branchState{true, s.after(step{"delete", k, ""})})
+				for _, text := range repeated.others {
+					states = append(states, branchState{true, s.after(step{"set", k, text})})
+				}
 			}
 			return states
 		}

@@ -23,6 +23,8 @@ type brokenRefs struct {
 	graveler.Refs
 	mu   sync.Mutex
 	fail func(call string) (before, after bool)
+	// afterwards is called once between the work of a call and its failure.
+	afterwards func()
 }
 
 func (b *brokenRefs) around(call string, do func() error) error {
@@ -34,6 +36,10 @@ func (b *brokenRefs) around(call string, do func() error) error {
 	}
 	err := do()
 	if err == nil && after {
+		if do := b.afterwards; do != nil {
+			b.afterwards = nil
+			do()
+		}
 		return fmt.Errorf("%s: %w", call, errBroken)
 	}
 	return err

@@ -157,10 +157,11 @@ func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Bran
 	}
 	for range 3 {
 		now, err := g.readBranch(ctx, repo, cur.ID)
-		if err != nil {
-			return nil, unknown(err)
-		}
 		switch {
+		case errors.Is(err, ErrBranchNotFound):
+			return g.settleFromLog(ctx, repo, cur, next, &Branch{}, unknown)
+		case err != nil:
+			return nil, unknown(err)
 		case now.Nonce == next.Nonce:
 			return now.Stamp, nil
 		case !bytes.Equal(now.Stamp, cur.Stamp):
@@ -177,16 +178,20 @@ func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Bran
 	return nil, unknown(nil)
 }
 
-// settleFromLog decides about a write that has been overwritten since, if it took place. A move is in the log then; another change of
-// the record shows only while its token is listed.
+// settleFromLog decides about a write that has been overwritten since, if it took place. A move is in the branch's log then, whatever has become of the branch;
+// another change of the record shows only while its token is listed.
 func (g *Graveler) settleFromLog(ctx context.Context, repo *Repository, cur, next, now *Branch, unknown func(error) error) (Stamp, error) {
+	// Where the write took place, the caller's copy has no current stamp: who writes with it is told that the record changed.
 	if next.LastMove == cur.LastMove {
 		if next.Token != cur.Token && slices.Contains(tokens(now), next.Token) {
-			return nil, nil // the caller's copy has no current stamp; who writes with it is told that the record changed
+			return nil, nil
 		}
 		return nil, unknown(nil)
 	}
-	for m, err := range g.moves(ctx, repo, now, next.LastMove.Time) {
+	if now.LastMove == next.LastMove {
+		return nil, nil
+	}
+	for m, err := range g.refs.ScanMoves(ctx, repo, cur.UID, next.LastMove.Time, next.LastMove.Time) {
 		if err != nil {
 			return nil, unknown(err)
 		}

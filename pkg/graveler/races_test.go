@@ -124,6 +124,43 @@ func (i *interruptedRefs) PutBranch(ctx context.Context, r *graveler.Repository,
 	return i.Refs.PutBranch(ctx, r, b)
 }
 
+// The record of a deletion is written, but the answer is lost. Before the caller looks, the deletion is finished and the branch made again, which must not be deleted too.
+func TestADeletionWithAnUnknownOutcomeDeletesOnce(t *testing.T) {
+	ctx := context.Background()
+	edit, breaks := breakable()
+	f := newFixture(t, dropAtOnce, edit)
+	other := newGraveler(t, f)
+	_, err := f.CreateBranch(ctx, "lake", "dev", "main")
+	require.NoError(t, err)
+	*breaks = func(call string) (before, after bool) {
+		if call != "PutBranch" {
+			return false, false
+		}
+		*breaks = func(string) (bool, bool) { return false, false }
+		return false, true
+	}
+	again := graveler.Branch{}
+	f.config.Refs.(*brokenRefs).afterwards = func() {
+		again, err = other.CreateBranch(ctx, "lake", "dev", "main")
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.DeleteBranch(ctx, "lake", "dev", true))
+	now, err := other.GetBranch(ctx, "lake", "dev")
+	require.NoError(t, err)
+	require.Equal(t, again.UID, now.UID)
+}
+
+// newGraveler opens the fixture's store past what breaks it.
+func newGraveler(t *testing.T, f *fixture) *graveler.Graveler {
+	c := f.config
+	if broken, ok := c.Refs.(*brokenRefs); ok {
+		c.Refs = broken.Refs
+	}
+	g, err := graveler.New(c)
+	require.NoError(t, err)
+	return g
+}
+
 // A branch is created so slowly that its repository is deleted before its record is written. Nobody must take that record for a branch.
 func TestABranchInADeletedRepositoryIsNone(t *testing.T) {
 	ctx := context.Background()

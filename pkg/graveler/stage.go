@@ -87,7 +87,8 @@ func (g *Graveler) stageFenced(ctx context.Context, id RepositoryID, branch Bran
 }
 
 // stageRechecked writes, and then makes sure by a read that started after the write that the token is still the staging token. Where it is not, a commit may have passed over the write: it
-// is repeated under the new token, always. A write may thus be seen before it is acknowledged, and take effect twice.
+// is repeated under the new token, always. Before it is acknowledged a write may thus be seen, be
+// gone again with a token that a commit had passed over, and take effect a second time.
 func (g *Graveler) stageRechecked(ctx context.Context, id RepositoryID, branch BranchID, writes []StagedWrite) error {
 	return g.onBranch(ctx, id, branch, func(repo *Repository, b *Branch, _ bool) error {
 		if err := checkWritable(repo); err != nil {
