@@ -178,8 +178,7 @@ func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 		return nil, errRefolded
 	}
 	// What was sealed after this commit's seal stays in front of the list.
-	cur = cur.Clone()
-	cur.Items = slices.DeleteFunc(cur.Items, func(i Item) bool { return i.Number > c.sealed.ItemCounter })
+	cur = upTo(cur, c.sealed.ItemCounter)
 	if len(cur.Items) == 0 && cur.Base == "" && !c.params.AllowEmpty {
 		return nil, ErrNoChanges // they were reset away
 	}
@@ -202,7 +201,8 @@ func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 			return nil, err
 		}
 		if c.commit == nil {
-			c.commit = c.newCommit(head, tree, now)
+			c.commit = child(c.params, tree, head)
+			c.commit.complete(now)
 		}
 		next.Base = ""
 		takeItems(next, cur)
@@ -237,19 +237,6 @@ func (c *committing) stillListed(cur *Branch) bool {
 	}
 	newest := c.sealed.Items[0].Number
 	return slices.ContainsFunc(cur.Items, func(i Item) bool { return i.Number == newest })
-}
-
-func (c *committing) newCommit(head *Commit, tree MetaRangeID, now int64) *Commit {
-	n := &Commit{
-		Version: CommitVersion, Committer: c.params.Committer, Message: c.params.Message, Tree: tree, CreatedAt: c.params.CreatedAt,
-		Parents: []CommitID{head.ID}, Metadata: c.params.Metadata, Generation: head.Generation + 1, LogTime: max(now, head.LogTime+1), Nonce: newNonce(),
-	}
-	if n.CreatedAt.IsZero() {
-		n.CreatedAt = time.Unix(0, now)
-	}
-	n.CreatedAt = n.CreatedAt.UTC()
-	n.ID = n.ComputeID()
-	return n
 }
 
 // moveHead makes m the last move of a branch; it sets what follows from the record.

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Strategy says what becomes of an entry that both sides of a merge have changed, and not in the same way.
+type Strategy int
+
+const (
+	// StrategyNone makes it a conflict.
+	StrategyNone Strategy = iota
+	SourceWins
+	DestWins
+)
+
+// PrefixStrategy is a strategy for the keys with a prefix.
+type PrefixStrategy struct {
+	Prefix   Key
+	Strategy Strategy
+}
+
+// MergeParams says how to merge. The zero value makes a merge commit, and conflicts are errors.
+type MergeParams struct {
+	CommitParams // AllowEmpty makes a merge commit also where the destination has everything already
+	// Strategy is for the keys that no element of StrategyFor covers; of several that do the longest prefix counts.
+	Strategy    Strategy
+	StrategyFor []PrefixStrategy
+	// Squash makes an ordinary commit, which has the destination as its only parent.
+	Squash bool
+	// FastForward makes the source the head, without a commit, where the source has all that the destination has.
+	FastForward bool
+	// AllowDirty keeps uncommitted changes of the destination, on top of the result.
+	AllowDirty bool
+}
+
+// Conflict is an entry that source and destination have both changed since their merge base, and not in the same way. nil: absent.
+type Conflict struct {
+	Key               Key
+	Base, Left, Right *Value // Left is the destination's, Right the source's
+}
+
+// ErrConflict is what a ConflictError matches.
+var ErrConflict = errors.New("merge conflict")
+
+// ConflictError says how many conflicts kept a merge from being made, and which the first ones are. MergeConflicts has them all.
+type ConflictError struct {
+	Count int64
+	First []Conflict // ten at most
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%v: %d entries, the first is %s", ErrConflict, e.Count, printable(e.First[0].Key))
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// Merge brings the changes that the commit source has since its merge base with a branch into that branch, as one move of its head, and returns the new head. Two entries are the same if key and identity are.
+// It returns a ConflictError where both sides changed an entry and no strategy decides, ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, and ErrNoChanges where the
+// branch has all of source already. Nothing is changed then. It costs what differs from the merge base on either side.
+func (g *Graveler) Merge(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (c Commit, err error) {
+	defer g.observe("merge", time.Now(), &err)
+	if err := p.validate(); err != nil {
+		return Commit{}, err
+	}
+	if err := ValidateBranchID(dest); err != nil {
+		return Commit{}, err
+	}
+	r, from, err := g.resolve(ctx, repo, source)
+	if err == nil {
+		err = checkWritable(r)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	head, err := g.changeHead(ctx, r, dest, headMove{op: OpMerge, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+		return g.buildMerge(ctx, r, head, from, p)
+	}})
+	if err != nil {
+		return Commit{}, fmt.Errorf("merge %s/%s into %s/%s: %w", repo, source, repo, dest, err)
+	}
+	return *head.Clone(), nil
+}
+
+func (g *Graveler) buildMerge(ctx context.Context, repo *Repository, head, source *Commit, p MergeParams) (*Commit, error) {
+	m, err := g.merging(ctx, repo, head, source, p)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case m.base == source.ID && !p.AllowEmpty:
+		return nil, ErrNoChanges
+	case m.base == head.ID && p.FastForward && !p.Squash && m.base != source.ID:
+		return source, nil
+	}
+	tree, err := m.apply(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.Squash {
+		return child(p.CommitParams, tree, head), nil
+	}
+	return child(p.CommitParams, tree, head, source), nil
+}
+
+// MergeConflicts yields the conflicts that Merge would have with these parameters, by key. Nothing is written.
+func (g *Graveler) MergeConflicts(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) iter.Seq2[Conflict, error] {
+	return sequence(func(emit func(Conflict) bool) error {
+		r, from, err := g.resolve(ctx, repo, source)
+		if err != nil {
+			return err
+		}
+		b, err := g.liveBranch(ctx, r, dest)
+		if err != nil {
+			return err
+		}
+		head, err := g.referred(ctx, r, b.Head)
+		if err != nil {
+			return err
+		}
+		m, err := g.merging(ctx, r, head, from, p)
+		if err != nil {
+			return err
+		}
+		return m.conflicts(ctx, emit)
+	})
+}
+
+// merging is a three-way merge under way.
+type merging struct {
+	g                         *Graveler
+	repo                      *Repository
+	base                      CommitID // "" where there is none
+	baseTree, leftTree, right MetaRangeID
+	params                    MergeParams
+}
+
+func (g *Graveler) merging(ctx context.Context, repo *Repository, head, source *Commit, p MergeParams) (*merging, error) {
+	m := &merging{g: g, repo: repo, baseTree: g.trees.EmptyTree(), leftTree: head.Tree, right: source.Tree, params: p}
+	base, err := g.mergeBase(ctx, repo, head, source)
+	if err == nil && base != nil {
+		m.base, m.baseTree = base.ID, base.Tree
+	}
+	return m, err
+}
+
+// apply returns the merged tree, or a ConflictError.
+func (m *merging) apply(ctx context.Context) (MetaRangeID, error) {
+	changes := m.join(ctx)
+	tree, err := m.g.trees.Apply(ctx, m.repo.Namespace, m.leftTree, changes)
+	err = closing(err, changes)
+	if !errors.Is(err, ErrConflict) {
+		return tree, m.g.unlessGone(ctx, m.repo, err)
+	}
+	all := &ConflictError{}
+	err = m.conflicts(ctx, func(c Conflict) bool {
+		if all.Count++; len(all.First) < 10 {
+			all.First = append(all.First, c)
+		}
+		return true
+	})
+	if err != nil {
+		return "", err
+	}
+	return "", all
+}
+
+// conflicts emits every conflict.
+func (m *merging) conflicts(ctx context.Context, emit func(Conflict) bool) error {
+	changes := m.join(ctx)
+	changes.onConflict = emit
+	for changes.Next() { // all that it finds besides conflicts is of no interest
+	}
+	return changes.Close()
+}
+
+func (m *merging) join(ctx context.Context) *mergeChanges {
+	return &mergeChanges{
+		theirs: m.g.trees.Diff(ctx, m.repo.Namespace, m.baseTree, m.right),
+		ours:   m.g.trees.Diff(ctx, m.repo.Namespace, m.baseTree, m.leftTree),
+		params: m.params,
+	}
+}
+
+// mergeChanges iterates over what a merge changes in the destination: the source's changes since the base, but for those that the destination has made too,
+// and those that it has made otherwise and the strategy leaves to it. It joins two sorted streams of differences from the base, one of either side.
+type mergeChanges struct {
+	theirs, ours Iterator[Diff]
+	params       MergeParams
+	// onConflict is told each conflict and says whether to go on; nil: the first one ends the iteration with ErrConflict.
+	onConflict func(Conflict) bool
+
+	oursReady, oursDone bool
+	cur                 Entry
+	err                 error
+}
+
+func (m *mergeChanges) Next() bool {
+	for m.err == nil && m.theirs.Next() {
+		d := m.theirs.Item()
+		m.cur = Entry{Key: d.Key, Value: d.Right}
+		own, changed := m.own(d.Key)
+		switch {
+		case m.err != nil:
+			return false
+		case !changed:
+			return true
+		case own.Right.Same(d.Right):
+			continue
+		}
+		switch m.strategy(d.Key) {
+		case SourceWins:
+			return true
+		case DestWins:
+			continue
+		}
+		c := Conflict{Key: bytes.Clone(d.Key), Base: d.Left.Clone(), Left: own.Right.Clone(), Right: d.Right.Clone()}
+		if m.onConflict == nil {
+			m.err = fmt.Errorf("%w: %s", ErrConflict, printable(c.Key))
+		} else if !m.onConflict(c) {
+			return false
+		}
+	}
+	if m.err == nil {
+		m.err = m.theirs.Err()
+	}
+	return false
+}
+
+// own returns the destination's change of key, if it has made one.
+func (m *mergeChanges) own(key Key) (Diff, bool) {
+	for !m.oursDone && (!m.oursReady || bytes.Compare(m.ours.Item().Key, key) < 0) {
+		m.oursReady = m.ours.Next()
+		if !m.oursReady {
+			m.oursDone = true
+			m.err = m.ours.Err()
+		}
+	}
+	if m.oursDone || !bytes.Equal(m.ours.Item().Key, key) {
+		return Diff{}, false
+	}
+	return m.ours.Item(), true
+}
+
+func (m *mergeChanges) strategy(key Key) Strategy {
+	strategy, longest := m.params.Strategy, -1
+	for _, p := range m.params.StrategyFor {
+		if bytes.HasPrefix(key, p.Prefix) && len(p.Prefix) > longest {
+			strategy, longest = p.Strategy, len(p.Prefix)
+		}
+	}
+	return strategy
+}
+
+func (m *mergeChanges) SeekGE(key Key) {
+	m.theirs.SeekGE(key)
+	m.ours.SeekGE(key)
+	m.oursReady, m.oursDone = false, false
+}
+
+func (m *mergeChanges) Item() Entry { return m.cur }
+func (m *mergeChanges) Err() error  { return m.err }
+
+func (m *mergeChanges) Close() error { return closing(m.err, m.theirs, m.ours) }
