@@ -28,25 +28,61 @@ func (o DiffOptions) start() Key {
 func (g *Graveler) Diff(ctx context.Context, repo RepositoryID, left, right string, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("diff", time.Now(), &err)
-		record, l, err := g.resolve(ctx, repo, left)
-		if err != nil {
-			return err
+		record, l, r, err := g.resolveTwo(ctx, repo, left, right)
+		if err == nil {
+			err = g.diffTrees(ctx, record, l.Tree, r.Tree, o, emit)
 		}
-		again, r, err := g.resolve(ctx, repo, right)
-		if err != nil {
-			return err
-		}
-		if again.UID != record.UID {
-			return fmt.Errorf("repository %s: %w: it was deleted and created again", repo, ErrRepositoryNotFound)
-		}
-		it := g.trees.Diff(ctx, record.Namespace, l.Tree, r.Tree)
-		it.SeekGE(o.start())
-		err = g.unlessGone(ctx, record, closing(emitDiffs(it, o.Prefix, emit), it))
 		if err != nil {
 			return fmt.Errorf("diff %s/%s and %s/%s: %w", repo, left, repo, right, err)
 		}
 		return nil
 	})
+}
+
+// Compare yields what right has changed since its merge base with left, by key: what a merge of right into left would bring.
+func (g *Graveler) Compare(ctx context.Context, repo RepositoryID, left, right string, o DiffOptions) iter.Seq2[Diff, error] {
+	return sequence(func(emit func(Diff) bool) (err error) {
+		defer g.observe("compare", time.Now(), &err)
+		record, l, r, err := g.resolveTwo(ctx, repo, left, right)
+		if err == nil {
+			err = g.compare(ctx, record, l, r, o, emit)
+		}
+		if err != nil {
+			return fmt.Errorf("compare %s/%s and %s/%s: %w", repo, left, repo, right, err)
+		}
+		return nil
+	})
+}
+
+func (g *Graveler) compare(ctx context.Context, repo *Repository, left, right *Commit, o DiffOptions, emit func(Diff) bool) error {
+	base, err := g.mergeBase(ctx, repo, left, right)
+	if err != nil {
+		return err
+	}
+	from := g.trees.EmptyTree()
+	if base != nil {
+		from = base.Tree
+	}
+	return g.diffTrees(ctx, repo, from, right.Tree, o, emit)
+}
+
+// resolveTwo resolves two refs in one repository.
+func (g *Graveler) resolveTwo(ctx context.Context, repo RepositoryID, left, right string) (*Repository, *Commit, *Commit, error) {
+	record, l, err := g.resolve(ctx, repo, left)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	again, r, err := g.resolve(ctx, repo, right)
+	if err == nil && again.UID != record.UID {
+		err = fmt.Errorf("repository %s: %w: it was deleted and created again", repo, ErrRepositoryNotFound)
+	}
+	return record, l, r, err
+}
+
+func (g *Graveler) diffTrees(ctx context.Context, repo *Repository, left, right MetaRangeID, o DiffOptions, emit func(Diff) bool) error {
+	it := g.trees.Diff(ctx, repo.Namespace, left, right)
+	it.SeekGE(o.start())
+	return g.unlessGone(ctx, repo, closing(emitDiffs(it, o.Prefix, emit), it))
 }
 
 func emitDiffs(it Iterator[Diff], prefix Key, emit func(Diff) bool) error {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+)
+
+// ResetParams says how to move a head to a ref.
+type ResetParams struct {
+	Actor string
+	// AllowDirty keeps uncommitted changes, on top of the new head.
+	AllowDirty bool
+}
+
+// Reset makes the commit ref the head of a branch. The commits that the branch reaches no more stay, and its log names them. It returns
+// ErrDirtyBranch where there are uncommitted changes and they are not allowed, and ErrNoChanges where ref is the head.
+func (g *Graveler) Reset(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p ResetParams) (c Commit, err error) {
+	defer g.observe("reset", time.Now(), &err)
+	if err := ValidateBranchID(branch); err != nil {
+		return Commit{}, err
+	}
+	r, to, err := g.resolve(ctx, repo, ref)
+	if err == nil {
+		err = checkWritable(r)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	_, err = g.changeHead(ctx, r, branch, headMove{op: OpReset, actor: p.Actor, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+		if head.ID == to.ID {
+			return nil, ErrNoChanges
+		}
+		return to, nil
+	}})
+	if err != nil {
+		return Commit{}, fmt.Errorf("reset %s/%s to %s: %w", repo, branch, ref, err)
+	}
+	return *to.Clone(), nil
+}
+
+// ResetStaged drops the uncommitted changes of the keys with a prefix; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written
+// after the call began stays. It is one step: an error means that nothing was dropped, or that all was.
+func (g *Graveler) ResetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key) error {
+	return g.resetStaged(ctx, repo, branch, prefix, func(Key) bool { return true })
+}
+
+// ResetStagedKey drops the uncommitted change of one key.
+func (g *Graveler) ResetStagedKey(ctx context.Context, repo RepositoryID, branch BranchID, key Key) error {
+	if err := ValidateKey(key); err != nil {
+		return err
+	}
+	return g.resetStaged(ctx, repo, branch, key, func(k Key) bool { return bytes.Equal(k, key) })
+}
+
+func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key, drop func(Key) bool) (err error) {
+	defer g.observe("reset-staged", time.Now(), &err)
+	if err := ValidateBranchID(branch); err != nil {
+		return err
+	}
+	r, err := g.writable(ctx, repo)
+	if err != nil {
+		return err
+	}
+	sealed, err := g.seal(ctx, r, branch, false)
+	if err == nil {
+		_, err = g.moveBranch(ctx, r, branch, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, prefix, drop) })
+	}
+	if err != nil {
+		return fmt.Errorf("reset uncommitted changes of %s/%s:%s: %w", repo, branch, printable(prefix), err)
+	}
+	return nil
+}
+
+func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur *Branch, prefix Key, drop func(Key) bool) (plan, error) {
+	if cur.UID != sealed.UID {
+		return nil, fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
+	}
+	cur = upTo(cur, sealed.ItemCounter)
+	head, shown, err := g.fold(ctx, repo, cur)
+	if err != nil {
+		return nil, err
+	}
+	changes := &putBack{rightSides{g.trees.Diff(ctx, repo.Namespace, shown, head.Tree)}, prefix, drop, false}
+	base, err := g.trees.Apply(ctx, repo.Namespace, shown, changes)
+	if err := g.unlessGone(ctx, repo, closing(err, changes)); err != nil {
+		return nil, err
+	}
+	if base == head.Tree {
+		base = ""
+	}
+	return func(next *Branch) (*Commit, error) {
+		next.Base = base
+		takeItems(next, cur)
+		return nil, nil
+	}, nil
+}
+
+// putBack are the changes that give some of the keys with a prefix their committed values again.
+type putBack struct {
+	rightSides
+	prefix  Key
+	drop    func(Key) bool
+	started bool
+}
+
+func (p *putBack) Next() bool {
+	if !p.started {
+		p.SeekGE(p.prefix)
+		p.started = true
+	}
+	for p.rightSides.Next() && bytes.HasPrefix(p.Item().Key, p.prefix) {
+		if p.drop(p.Item().Key) {
+			return true
+		}
+	}
+	return false
+}
