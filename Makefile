@@ -29,6 +29,7 @@ build:
 # The tour, in a store that is gone afterwards.
 demo:
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	echo "building …"; \
 	$(GO) build -buildvcs=false -o "$$dir/moraine" ./cmd/moraine; \
 	"$$dir/moraine" --store "bolt:$$dir/meta.db" --blocks "file:$$dir/blocks" demo; \
 	echo "# (make demo removes its store now; bin/moraine demo keeps one.)"

@@ -18,12 +18,15 @@ import (
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/moraine-store/moraine/pkg/kv"
 )
 
 // script is the state of a running script.
 type script struct {
 	*names
 	engine engine
+	store  string // its URL
 	work   string
 	held   *holding
 	victim *rangeFile
@@ -31,8 +34,12 @@ type script struct {
 
 type scriptKey struct{}
 
-func newScript(e engine, work string) *script {
-	return &script{engine: e, work: work, names: newNames([2]string{e.url(work), "$MORAINE_STORE"}, [2]string{work, "$WORK"})}
+func newScript(e engine, store, server, work string) *script {
+	places := [][2]string{{store, "<store>"}, {kv.Redact(store), "<store>"}, {work, "$WORK"}}
+	if server != "" {
+		places = append(places, [2]string{server, "<server>"})
+	}
+	return &script{engine: e, store: store, work: work, names: newNames(places...)}
 }
 
 // commands are those that scripts have besides the usual ones.
@@ -45,10 +52,12 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	}{
 		"exit":     {(*script).exit, 2, "CODE COMMAND [ARG]..."},
 		"together": {(*script).together, 3, "NUMBER CODE COMMAND [ARG]..."},
+		"crowd":    {(*script).crowd, 1, "FILE"},
 		"signal":   {(*script).signal, 4, "SIGNAL TEXT CODE COMMAND [ARG]..."},
 		"hold":     {(*script).hold, 0, "[readonly]"},
 		"release":  {(*script).release, 0, ""},
 		"schema":   {(*script).schema, 1, "VERSION"},
+		"sql":      {(*script).sql, 1, "STATEMENT"},
 		"write":    {(*script).write, 2, "FILE TEXT"},
 		"files":    {(*script).files, 2, "DIR NUMBER"},
 		"socket":   {(*script).socket, 1, "FILE"},
@@ -130,6 +139,47 @@ func (s *script) together(ts *testscript.TestScript, args []string) {
 	s.record(ts, args[1], args[2:], fmt.Sprintf("  # %d at once", number), results[0])
 }
 
+// crowd runs the lines of a file, all at once, each in a loop of its own. A line is ROUNDS CODES COMMAND [ARG]...: each time the command must end with one of
+// the codes. # in an argument is the number of the round. What is printed is not compared, since it depends on who comes first.
+func (s *script) crowd(ts *testscript.TestScript, args []string) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var problems []string
+	text := ""
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		fields := strings.Fields(line)
+		rounds, err := strconv.Atoi(fields[0])
+		ts.Check(err)
+		codes, command := strings.Split(fields[1], ","), fields[2:]
+		text += fmt.Sprintf("$ %s  # rounds: %d, exit: %s\n", s.apply(strings.Join(command, " ")), rounds, fields[1])
+		loop := make([]*exec.Cmd, rounds)
+		for i := range loop {
+			loop[i] = s.command(ts, strings.Split(strings.ReplaceAll(strings.Join(command, " "), "#", strconv.Itoa(i)), " "))
+		}
+		group.Go(func() {
+			for _, cmd := range loop {
+				var stdout, stderr bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &stdout, &stderr
+				r := finished(cmd.Run(), cmd, &stdout, &stderr)
+				problem := badErrors(r, r.stderr)
+				if !slices.Contains(codes, strconv.Itoa(r.code)) {
+					problem = fmt.Sprintf("exit code %d", r.code)
+				}
+				if problem != "" {
+					mu.Lock()
+					problems = append(problems, fmt.Sprintf("%q: %s:\n%s%s", cmd.Args, problem, r.stdout, r.stderr))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(problems) > 0 {
+		ts.Fatalf("%s", strings.Join(problems, "\n"))
+	}
+	s.transcribe(ts, text)
+}
+
 // signal runs a command, and sends it a signal when it has written a line with a text to standard error.
 func (s *script) signal(ts *testscript.TestScript, args []string) {
 	sent, ok := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[0]]
@@ -172,6 +222,10 @@ func (s *script) record(ts *testscript.TestScript, want string, args []string, r
 	if r.code != 0 {
 		text += fmt.Sprintf("exit %d\n", r.code)
 	}
+	s.transcribe(ts, text)
+}
+
+func (s *script) transcribe(ts *testscript.TestScript, text string) {
 	f, err := os.OpenFile(filepath.Join(s.work, "transcript"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	ts.Check(err)
 	_, err = f.WriteString(text)

@@ -4,7 +4,7 @@
 //
 // It has tests only. TestScripts runs every script in testdata on every engine of the table in esti_test.go, and those in testdata/NAME on the engine NAME
 // alone. One golden text serves all engines, because what differs from run to run has a stable name in it (see names_test.go): <commit-1> is the first commit
-// ID that the script sees, <time> is a moment of today, and so on. TestQuickStart does the same with docs/quickstart.md, which is a script too.
+// ID that the script sees, <time> is a moment of today, <store> the URL of the script's store, and so on. TestQuickStart does the same with docs/quickstart.md, which is a script too.
 //
 // # Adding a script
 //
@@ -22,7 +22,8 @@
 // fails must say so in one line that begins with "moraine: " and says nothing twice. "go test ./esti -update" puts the golden text where want is: read it
 // before you keep it.
 //
-// Each script has an empty directory, $WORK, and a store below it, which the environment names. Standing in for COMMAND, "unprivileged COMMAND..." runs a
+// Each script has an empty directory, $WORK, and a store of its own, which the environment names: files below that directory, or a database on a server that the
+// tests start, $SERVER, where "sql STATEMENT" works. "crowd FILE" runs several commands again and again at the same time, for what must hold whoever comes first. Standing in for COMMAND, "unprivileged COMMAND..." runs a
 // command as a user who may not read and write everything, and "limited BYTES COMMAND..." one whose files cannot grow beyond a size.
 //
 // TestEveryCommandIsInAScript makes sure that no command and no flag is forgotten.

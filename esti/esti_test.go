@@ -4,6 +4,7 @@ package esti
 
 import (
 	"flag"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,27 +12,38 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/moraine-store/moraine/cmd/moraine/command"
+	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/bolt"
+	"github.com/moraine-store/moraine/pkg/kv/pebble"
+	"github.com/moraine-store/moraine/pkg/kv/postgres"
 )
 
 var update = flag.Bool("update", false, "write the golden texts anew")
 
 // engine is a key/value engine that the scripts run on.
 type engine struct {
-	name string
-	url  func(work string) string // of a store of the script that runs in the directory work
-	open kv.Opener
+	name   string
+	open   kv.Opener
+	newURL func(tb testing.TB, work string) string // of a store for the script that runs in the directory work
 }
 
 func engineTable() []engine {
 	return []engine{
-		{"bolt", func(work string) string { return "bolt:" + filepath.Join(work, "store", "meta.db") }, bolt.Open},
+		{"bolt", bolt.Open, func(_ testing.TB, work string) string { return "bolt:" + filepath.Join(work, "store", "meta.db") }},
+		{"pebble", pebble.Open, func(_ testing.TB, work string) string { return "pebble:" + filepath.Join(work, "store", "meta") }},
+		{"postgres", postgres.Open, func(tb testing.TB, _ string) string { return testpg.Start(tb).NewDatabase(tb) }},
 	}
 }
 
+// scriptsAtOnce is how many scripts run at the same time, unless -parallel says otherwise. Much of a script is waiting: for processes, disks and locks.
+const scriptsAtOnce = "6"
+
 // TestMain makes this binary the programs that scripts run, too.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", scriptsAtOnce); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, programs())
 }
 
@@ -42,10 +54,13 @@ func programs() map[string]func() {
 func TestScripts(t *testing.T) {
 	for i, e := range engineTable() {
 		t.Run(e.name, func(t *testing.T) {
-			for _, dir := range []string{"testdata", filepath.Join("testdata", e.name)} {
+			if !*update {
+				t.Parallel()
+			}
+			for dir, own := range map[string]bool{"testdata": false, filepath.Join("testdata", e.name): true} {
 				p := params(e)
 				p.Dir, p.RequireUniqueNames = dir, true
-				p.UpdateScripts = *update && i == 0 // all engines share the text
+				p.UpdateScripts = *update && (own || i == 0) // all engines share the text
 				testscript.Run(t, p)
 			}
 		})
@@ -57,10 +72,15 @@ func params(e engine) testscript.Params {
 }
 
 func (e engine) setup(env *testscript.Env) error {
-	env.Values[scriptKey{}] = newScript(e, env.WorkDir)
-	store, blocks := e.url(env.WorkDir), "file:"+filepath.Join(env.WorkDir, "store", "blocks")
+	store, blocks := e.newURL(env.T().(testing.TB), env.WorkDir), "file:"+filepath.Join(env.WorkDir, "store", "blocks")
+	parsed, err := url.Parse(store)
+	if err != nil {
+		return err
+	}
+	env.Values[scriptKey{}] = newScript(e, store, parsed.Host, env.WorkDir)
 	for name, value := range map[string]string{
 		"MORAINE_STORE": store, "MORAINE_BLOCKS": blocks, "TZ": "UTC", "USER": "ann",
+		"SERVER": parsed.Host,         // of a database
 		"GORACE": "atexit_sleep_ms=0", // with the race detector, each command would take a second longer
 	} {
 		env.Setenv(name, value)

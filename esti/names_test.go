@@ -40,6 +40,7 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`(?P<uid>\b[0-9a-v]{20}\b)`,
 	`(?P<took>\btook=\S+)`,
 	`(?P<temporary>\.\d+\.new\b)`,
+	`(?P<table>\b\d{6}\.(?:sst|log)\b)`,
 }, "|"))
 
 // apply puts names into a text. The columns of a table stay where they are.
@@ -85,6 +86,8 @@ func (n *names) stable(kind, text, before string) string {
 		return label + `:"` + n.of(kind, text, text) + `"`
 	case "temporary":
 		return ".<number>.new"
+	case "table":
+		return "<table>"
 	case "hash":
 		if strings.HasSuffix(before, "sha256:") {
 			return text // the script knows the bytes

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/all"
 )
 
 // nobody is the user and group without rights of its own.
@@ -43,12 +44,7 @@ func become(args []string) {
 
 // holder is the program that has the store open until its standard input ends.
 func holder() {
-	url := os.Getenv("MORAINE_STORE")
-	engines := kv.Engines{}
-	for _, e := range engineTable() {
-		engines[e.name] = e.open
-	}
-	store, err := kv.Open(context.Background(), url, engines, kv.OpenOptions{ReadOnly: len(os.Args) > 1})
+	store, err := kv.Open(context.Background(), os.Getenv("MORAINE_STORE"), all.Engines(), kv.OpenOptions{ReadOnly: len(os.Args) > 1})
 	must(err)
 	fmt.Println("held")
 	_, err = io.Copy(io.Discard, os.Stdin)

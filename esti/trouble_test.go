@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/moraine-store/moraine/pkg/kv"
@@ -70,10 +71,18 @@ func (s *script) release(ts *testscript.TestScript, _ []string) {
 
 // schema makes the store one of another version.
 func (s *script) schema(ts *testscript.TestScript, args []string) {
-	store, err := s.engine.open(context.Background(), s.engine.url(s.work), kv.OpenOptions{})
+	store, err := s.engine.open(context.Background(), s.store, kv.OpenOptions{})
 	ts.Check(err)
 	err = store.Set(context.Background(), []byte(kv.SchemaPartition), []byte(kv.SchemaKey), []byte(args[0]))
 	ts.Check(errors.Join(err, store.Close()))
+}
+
+// sql runs a statement in the database of the store.
+func (s *script) sql(ts *testscript.TestScript, args []string) {
+	conn, err := pgx.Connect(context.Background(), s.store)
+	ts.Check(err)
+	_, err = conn.Exec(context.Background(), args[0])
+	ts.Check(errors.Join(err, conn.Close(context.Background())))
 }
 
 // write makes a file, whose name and text are written as in a Go string.

@@ -26,7 +26,7 @@ var arrows = []struct {
 	imports  []string
 }{
 	{"pkg/kv/all", []string{"pkg/kv/..."}},
-	{"pkg/kv/...", []string{"pkg/kv"}},
+	{"pkg/kv/...", []string{"pkg/kv", "pkg/kv/internal/files"}},
 	{"pkg/block/all", []string{"pkg/block/..."}},
 	{"pkg/block/...", []string{"pkg/block"}},
 

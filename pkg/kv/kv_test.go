@@ -82,3 +82,13 @@ func TestTooLargeNamesLimitAndSize(t *testing.T) {
 	require.NoError(t, l.CheckApply(p, w(1), nil))
 	require.NoError(t, l.CheckSetMany(p, w(3)))
 }
+
+func TestExpectedIsWhatEqualsComparesWith(t *testing.T) {
+	p := kv.Equals([]byte("v"))
+	p.Expected()[0] = 'X'
+	require.Equal(t, []byte("v"), p.Expected())
+	require.Equal(t, []byte{}, kv.Equals(nil).Expected())
+	for _, p := range []kv.Predicate{kv.Absent, kv.Present, {}} {
+		require.Nil(t, p.Expected())
+	}
+}

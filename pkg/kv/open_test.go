@@ -71,6 +71,10 @@ func TestRedact(t *testing.T) {
 		"user:secret@host":                         "user:xxxxx@host",
 		"secret":                                   "xxxxx",
 		"host=h password=secret":                   "xxxxx",
+		"postgres:host=h password=secret":          "postgres:xxxxx",
+		"postgres://host:secret/db":                "postgres://host:xxxxx/db",
+		"postgres://host:5432/db":                  "postgres://host:5432/db",
+		"postgres://[::1]/db":                      "postgres://[::1]/db",
 	} {
 		require.Equal(t, want, kv.Redact(url))
 		require.NotContains(t, kv.Redact(url), "secret")

@@ -48,5 +48,14 @@ func (p Predicate) Holds(stored []byte, found bool) bool {
 	}
 }
 
+// Expected returns a copy of the bytes that an Equals predicate compares with, never nil, and nil for
+// any other predicate. It is for engines that let a server do the comparison.
+func (p Predicate) Expected() []byte {
+	if p.kind != equals {
+		return nil
+	}
+	return append([]byte{}, p.value...)
+}
+
 // IsZero reports whether p is no condition at all.
 func (p Predicate) IsZero() bool { return p.kind == 0 }

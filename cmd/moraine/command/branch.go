@@ -35,8 +35,8 @@ func (a *app) branchCreate() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
-				_, err := s.CreateBranch(cmd.Context(), branch.repo, branch.branch(), from.ref)
-				return err
+				b, err := s.CreateBranch(cmd.Context(), branch.repo, branch.branch(), from.ref)
+				return a.done(err, func() any { return viewBranch(b) })
 			})
 		},
 	}
@@ -70,7 +70,7 @@ func (a *app) branchShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+			return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
 				b, err := s.GetBranch(cmd.Context(), at.repo, at.branch())
 				if err != nil {
 					return err
@@ -93,7 +93,7 @@ func (a *app) branchDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				return s.DeleteBranch(cmd.Context(), at.repo, at.branch(), force)
 			})
 		},

@@ -35,7 +35,9 @@ The store is named by --store and --blocks or by the environment (MORAINE_STORE,
 commands.
 
 Results go to standard output, for people or (--output json) as one JSON object per line: names in snake case, times in UTC, and a key that is
-not UTF-8 once more as key_base64. All else goes to standard error; an error is one line.
+not UTF-8 once more as key_base64. Commands that only change something print nothing for people; in JSON, create prints what show would, compact
+what 'branch show' would, put and rm print what they wrote or removed, and delete prints nothing. All else goes to standard error; an error is
+one line.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage or a bad name; 3 not found; 4 the state of the store forbids it (exists already, nothing
 to commit, failed precondition, uncommitted changes, read-only).`
@@ -166,7 +168,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 // note tells people what a result does not show.
 func (a *app) note(format string, args ...any) {
 	if !a.quiet {
-		a.warn(format, args...)
+		a.warn("%s", shorten(fmt.Sprintf(format, args...)))
 	}
 }
 

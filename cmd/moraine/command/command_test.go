@@ -131,32 +131,31 @@ func TestTheStoreIsNamedByTheEnvironmentToo(t *testing.T) {
 func TestWrongUsageIsExplainedBeforeAnythingIsDone(t *testing.T) {
 	s := newShell(t)
 	for want, args := range map[string][]string{
-		`unknown command "bogus" for "moraine" (see 'moraine --help')`:                                                 {"bogus"},
-		`unknown command "bogus" for "moraine repo" (see 'moraine repo --help')`:                                       {"repo", "bogus"},
-		`required flag(s) "message" not set (usage: moraine commit REPO/BRANCH -m MESSAGE)`:                            {"commit", "lake/main"},
-		`accepts 1 arg(s), received 0 (usage: moraine repo show REPO)`:                                                 {"repo", "show"},
-		`unknown flag: --bogus (usage: moraine repo list)`:                                                             {"repo", "list", "--bogus"},
-		`--output xml: expected text or json (usage: moraine repo list)`:                                               {"repo", "list", "--output", "xml"},
-		`--quiet and --verbose exclude each other (usage: moraine repo list)`:                                          {"repo", "list", "--quiet", "--verbose"},
-		`"lake": expected REPO/REF:KEY, such as lake/main:data/x.csv`:                                                  {"get", "lake"},
-		`"lake/main": expected REPO/REF:PREFIX, such as lake/main:data/`:                                               {"ls", "lake/main"},
-		`"lake/main:x": expected REPO/BRANCH, such as lake/main`:                                                       {"commit", "lake/main:x", "-m", "x"},
-		`"lake/main": expected REPO, such as lake`:                                                                     {"repo", "show", "lake/main"},
-		`lake/a and sea/main are not in the same repository`:                                                           {"branch", "create", "lake/a", "sea/main"},
-		`--meta "x": expected KEY=VALUE`:                                                                               {"commit", "lake/main", "-m", "x", "--meta", "x"},
-		`--meta: "x" is given twice`:                                                                                   {"commit", "lake/main", "-m", "x", "--meta", "x=1", "--meta", "x=2"},
-		`time "today": expected a form such as 2026-01-31T23:59:59Z or 2026-01-31`:                                     {"commit", "lake/main", "-m", "x", "--date", "today"},
-		`--if-match "zz": expected an identity, in hexadecimal, as get shows it`:                                       {"put", "lake/main:a", "--if-match", "zz"},
-		`--if-absent and --if-match exclude each other`:                                                                {"put", "lake/main:a", "--if-match", "00", "--if-absent"},
-		`--message must not be empty`:                                                                                  {"commit", "lake/main", "-m", ""},
-		`--limit "-1": not a value for this flag (usage: moraine ls REPO/REF:PREFIX)`:                                  {"ls", "lake/main:", "--limit", "-1"},
-		`--commit and --message belong together`:                                                                       {"import", ".", "lake/main:", "--commit"},
-		`--graph is a drawing: it has no JSON form`:                                                                    {"log", "lake/main", "--graph", "--output", "json"},
-		`the tour is for people: it has no JSON form`:                                                                  {"demo", "--output", "json"},
-		`delete repository lake: all its branches, commits, tags and files would be lost (use --force to delete them)`: {"repo", "delete", "lake"},
-		`invalid name: branch "a..b": must not contain '..'`:                                                           {"rm", "lake/a..b:x"},
-		`invalid name: an entry's key must not be empty`:                                                               {"put", "lake/main:"},
-		`put lake/main:a: encode object: invalid value: size -1 is negative`:                                           {"put", "lake/main:a", "--size", "-1"},
+		`unknown command "bogus" for "moraine" (see 'moraine --help')`:                      {"bogus"},
+		`unknown command "bogus" for "moraine repo" (see 'moraine repo --help')`:            {"repo", "bogus"},
+		`required flag(s) "message" not set (usage: moraine commit REPO/BRANCH -m MESSAGE)`: {"commit", "lake/main"},
+		`accepts 1 arg(s), received 0 (usage: moraine repo show REPO)`:                      {"repo", "show"},
+		`unknown flag: --bogus (usage: moraine repo list)`:                                  {"repo", "list", "--bogus"},
+		`--output xml: expected text or json (usage: moraine repo list)`:                    {"repo", "list", "--output", "xml"},
+		`--quiet and --verbose exclude each other (usage: moraine repo list)`:               {"repo", "list", "--quiet", "--verbose"},
+		`"lake": expected REPO/REF:KEY, such as lake/main:data/x.csv`:                       {"get", "lake"},
+		`"lake/main": expected REPO/REF:PREFIX, such as lake/main:data/`:                    {"ls", "lake/main"},
+		`"lake/main:x": expected REPO/BRANCH, such as lake/main`:                            {"commit", "lake/main:x", "-m", "x"},
+		`"lake/main": expected REPO, such as lake`:                                          {"repo", "show", "lake/main"},
+		`lake/a and sea/main are not in the same repository`:                                {"branch", "create", "lake/a", "sea/main"},
+		`--meta "x": expected KEY=VALUE`:                                                    {"commit", "lake/main", "-m", "x", "--meta", "x"},
+		`--meta: "x" is given twice`:                                                        {"commit", "lake/main", "-m", "x", "--meta", "x=1", "--meta", "x=2"},
+		`time "today": expected a form such as 2026-01-31T23:59:59Z or 2026-01-31`:          {"commit", "lake/main", "-m", "x", "--date", "today"},
+		`--if-match "zz": expected an identity, in hexadecimal, as get shows it`:            {"put", "lake/main:a", "--if-match", "zz"},
+		`--if-absent and --if-match exclude each other`:                                     {"put", "lake/main:a", "--if-match", "00", "--if-absent"},
+		`--message must not be empty`:                                                       {"commit", "lake/main", "-m", ""},
+		`--limit "-1": not a value for this flag (usage: moraine ls REPO/REF:PREFIX)`:       {"ls", "lake/main:", "--limit", "-1"},
+		`--commit and --message belong together`:                                            {"import", ".", "lake/main:", "--commit"},
+		`--graph is a drawing: it has no JSON form`:                                         {"log", "lake/main", "--graph", "--output", "json"},
+		`the tour is for people: it has no JSON form`:                                       {"demo", "--output", "json"},
+		`invalid name: branch "a..b": must not contain '..'`:                                {"rm", "lake/a..b:x"},
+		`invalid name: an entry's key must not be empty`:                                    {"put", "lake/main:"},
+		`put lake/main:a: encode object: invalid value: size -1 is negative`:                {"put", "lake/main:a", "--size", "-1"},
 	} {
 		require.Equal(t, "moraine: "+want, s.fails(2, args...))
 	}
@@ -219,14 +218,17 @@ func TestEverydayCommands(t *testing.T) {
 		operations = append(operations, move["operation"])
 	}
 	require.Equal(t, []any{"create", "commit"}, operations)
+	require.Equal(t, "~ data/a\n", s.ok("diff", "lake/main", "lake/side", "--limit", "1"))
 
 	s.ok("tag", "delete", "lake/v1")
 	s.ok("branch", "delete", "lake/side")
 	require.Len(t, s.objects("branch", "list", "lake"), 1)
 	require.Empty(t, s.ok("tag", "list", "lake"))
 	s.ok("clean")
+	require.Contains(t, s.fails(2, "repo", "delete", "lake"), "would be lost (use --force to delete them)")
 	s.ok("repo", "delete", "lake", "--force")
 	require.Empty(t, s.ok("repo", "list"))
+	require.Contains(t, s.fails(3, "repo", "delete", "lake"), "repository not found")
 }
 
 func TestWhatIsForbiddenOrMissingHasItsExitCode(t *testing.T) {
@@ -247,7 +249,8 @@ func TestWhatIsForbiddenOrMissingHasItsExitCode(t *testing.T) {
 		{4, `read-only`, []string{"import", t.TempDir(), "ice/trunk:"}},
 		{3, `repository not found ('moraine repo list' shows what there is)`, []string{"ls", "sea/main:"}},
 		{3, `branch not found`, []string{"branch", "show", "lake/nope"}},
-		{3, `branch not found`, []string{"put", "lake/nope:a"}},
+		{3, `branch not found ('moraine branch list REPO' shows what there is)`, []string{"put", "lake/nope:a"}},
+		{3, `branch not found (v1 is a tag or a commit, which never changes)`, []string{"put", "lake/v1:a"}},
 		{3, `branch not found`, []string{"import", t.TempDir(), "lake/nope:"}},
 		{3, `tag not found`, []string{"tag", "delete", "lake/nope"}},
 		{3, `ref not found`, []string{"log", "lake/main~5"}},
@@ -256,6 +259,8 @@ func TestWhatIsForbiddenOrMissingHasItsExitCode(t *testing.T) {
 		{2, `invalid ref expression "main~x"`, []string{"show", "lake/main~x"}},
 		{2, `too large`, []string{"commit", "lake/main", "-m", strings.Repeat("x", 100_000)}},
 		{2, `unknown engine "nope"`, []string{"--store", "nope:x", "repo", "list"}},
+		{2, `(for a file write bolt:meta.db)`, []string{"--store", "meta.db", "repo", "list"}},
+		{2, `(for a directory write file:blocks)`, []string{"--blocks", "blocks", "repo", "list"}},
 	} {
 		require.Contains(t, s.fails(c.code, c.args...), c.want, "%q", c.args)
 	}
@@ -264,12 +269,14 @@ func TestWhatIsForbiddenOrMissingHasItsExitCode(t *testing.T) {
 
 func TestPasswordsAreNotShown(t *testing.T) {
 	s := newShell(t)
-	for _, args := range [][]string{
-		{"--store", "postgres://me:secret@host/db", "repo", "list"},
-		{"--store", "host=h password=secret", "repo", "list"},
-		{"--store", "mem:", "--blocks", "s3://me:secret@bucket", "repo", "list"},
+	for want, args := range map[string][]string{
+		"connect: ":                    {"--store", "postgres://me:secret@127.0.0.1:1/db", "repo", "list"},
+		"it has no scheme":             {"--store", "host=h password=secret", "repo", "list"},
+		"unknown block storage engine": {"--store", "mem:", "--blocks", "s3://me:secret@bucket", "repo", "list"},
 	} {
-		require.NotContains(t, s.fails(2, args...), "secret")
+		_, _, stderr := s.run(args...)
+		require.Contains(t, stderr, want)
+		require.NotContains(t, stderr, "secret")
 	}
 }
 

@@ -39,7 +39,7 @@ func (a *app) commit() *cobra.Command {
 					return err
 				}
 			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				result, err := s.Commit(cmd.Context(), at.repo, at.branch(), p)
 				if err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 
 func (a *app) diff() *cobra.Command {
 	var prefix string
+	var limit uint
 	cmd := &cobra.Command{
 		Use: "diff REPO/REF [REPO/REF]", Short: "List the keys in which two refs differ, or the uncommitted changes of a branch",
 		Long:    "List the keys in which the second ref differs from the first, by key: + was added, - was removed, ~ was changed. With one branch alone, list its uncommitted changes.",
@@ -25,8 +26,8 @@ func (a *app) diff() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-					return a.printDiff(s.DiffUncommitted(cmd.Context(), at.repo, at.branch(), o))
+				return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
+					return a.printDiff(limited(s.DiffUncommitted(cmd.Context(), at.repo, at.branch(), o), int(limit)))
 				})
 			}
 			left, err := parseRef(args[0], "REPO/REF", "lake/main")
@@ -41,11 +42,12 @@ func (a *app) diff() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-				return a.printDiff(s.Diff(cmd.Context(), left.repo, left.ref, right.ref, o))
+				return a.printDiff(limited(s.Diff(cmd.Context(), left.repo, left.ref, right.ref, o), int(limit)))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that start with this")
+	cmd.Flags().UintVar(&limit, "limit", 0, "end after so many keys (0: no limit)")
 	return cmd
 }
 

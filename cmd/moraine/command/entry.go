@@ -3,6 +3,9 @@
 package command
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
@@ -104,14 +107,51 @@ func (a *app) rm() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				if recursive {
-					return s.DeletePrefix(cmd.Context(), at.repo, at.branch(), at.key)
+					return a.removed(at, true, s.DeletePrefix(cmd.Context(), at.repo, at.branch(), at.key))
 				}
-				return s.Delete(cmd.Context(), at.repo, at.branch(), at.key)
+				return a.removeOne(cmd.Context(), s, at)
 			})
 		},
 	}
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "remove everything whose key starts with KEY")
 	return cmd
 }
+
+// removeOne removes the entry of a key, and gives a hint to somebody who takes keys for directories.
+func (a *app) removeOne(ctx context.Context, s *moraine.Store, at address) error {
+	_, err := s.Get(ctx, at.repo, at.ref, at.key)
+	absent := errors.Is(err, graveler.ErrEntryNotFound)
+	if err != nil && !absent {
+		return err
+	}
+	if err := a.removed(at, false, s.Delete(ctx, at.repo, at.branch(), at.key)); err != nil || !absent {
+		return err
+	}
+	for _, err := range s.List(ctx, at.repo, at.ref, graveler.ListOptions{Prefix: at.key}) {
+		if err == nil {
+			a.note("nothing at %s/%s:%s; to remove what is below it use --recursive", at.repo, at.ref, escape(at.key))
+		}
+		return err
+	}
+	return nil
+}
+
+func (a *app) removed(at address, recursive bool, err error) error {
+	return a.done(err, func() any {
+		return struct {
+			branchView
+			keyView
+			Recursive bool `json:"recursive"`
+		}{viewPlace(at), viewKey(at.key), recursive}
+	})
+}
+
+// branchView says in JSON what was changed.
+type branchView struct {
+	Repository graveler.RepositoryID `json:"repository"`
+	Branch     graveler.BranchID     `json:"branch"`
+}
+
+func viewPlace(at address) branchView { return branchView{at.repo, at.branch()} }

@@ -37,6 +37,10 @@ func TestListingsShowWhatIsBelowAPrefix(t *testing.T) {
 	require.Regexp(t, `(?m)^1\.5 KiB  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  a$`, s.ok("ls", "lake/main:"))
 	require.Equal(t, map[string]any{"key": "b/", "common_prefix": true}, s.objects("ls", "lake/main:")[1])
 
+	_, _, stderr := s.run("rm", "lake/main:b/")
+	require.Equal(t, "nothing at lake/main:b/; to remove what is below it use --recursive\n", stderr)
+	_, _, stderr = s.run("rm", "lake/main:nothing")
+	require.Empty(t, stderr)
 	s.ok("rm", "lake/main:b/", "--recursive")
 	require.Equal(t, "a d", keys("lake/main:", "--recursive"))
 }

@@ -5,6 +5,8 @@ package command
 import (
 	"context"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -53,6 +55,7 @@ func exitCodes() []struct {
 
 		{graveler.ErrExists, exitConflict},
 		{graveler.ErrPreconditionFailed, exitConflict},
+		{graveler.ErrConflict, exitConflict},
 		{graveler.ErrNoChanges, exitConflict},
 		{graveler.ErrDirtyBranch, exitConflict},
 		{graveler.ErrReadOnly, exitConflict},
@@ -133,8 +136,10 @@ func hints() []struct {
 		{graveler.ErrDefaultBranch, "delete the repository instead, or leave it"},
 		{graveler.ErrRepositoryInDeletion, "'moraine clean' finishes the deletion"},
 		{graveler.ErrRepositoryNotFound, "'moraine repo list' shows what there is"},
+		{graveler.ErrRefNotFound, "see 'moraine branch list REPO', 'moraine tag list REPO' and 'moraine log REPO/REF'"},
+		{graveler.ErrBranchNotFound, "'moraine branch list REPO' shows what there is"},
+		{graveler.ErrTagNotFound, "'moraine tag list REPO' shows what there is"},
 		{graveler.ErrAmbiguousRef, "give more digits"},
-		{kv.ErrLocked, "another program has the store open: wait until it has ended"},
 		{syscall.ENOSPC, "make room on the disk and run it again"},
 		{kv.ErrSchemaNewer, "use the version of moraine that wrote it, or a later one"},
 	}
@@ -142,7 +147,7 @@ func hints() []struct {
 
 // describe puts an error on one line, with a hint where there is one.
 func describe(err error) string {
-	text := oneLine(err.Error())
+	text := shorten(oneLine(err.Error()))
 	if own := (hinted{}); errors.As(err, &own) {
 		return text + " (" + own.hint + ")"
 	}
@@ -154,12 +159,24 @@ func describe(err error) string {
 	return text
 }
 
-// oneLine joins the lines of a text, and escapes what a terminal should not see.
+// longWord is what is hardly a path any more, but may be a key.
+var longWord = regexp.MustCompile(`\S{400,}`)
+
+// shorten leaves out the middle of long words.
+func shorten(text string) string {
+	return longWord.ReplaceAllStringFunc(text, func(word string) string {
+		const head, tail = 128, 64
+		letters := []rune(word)
+		return string(letters[:head]) + "…" + string(letters[len(letters)-tail:])
+	})
+}
+
+// oneLine joins the lines of a text, those that are the same once, and escapes what a terminal should not see.
 func oneLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, escapeControls(line))
+		if line = escapeControls(strings.TrimSpace(line)); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
 	}
 	return strings.Join(lines, "; ")

@@ -88,3 +88,9 @@ func TestAnErrorIsOneLine(t *testing.T) {
 	require.Equal(t, `first\x1b[31m; second nothing to commit; C:\x (use --allow-empty to commit anyway)`, describe(err))
 	require.Equal(t, "list: context canceled (interrupted)", describe(fmt.Errorf("list: %w", context.Canceled)))
 }
+
+func TestLongWordsOfAnErrorAreShortened(t *testing.T) {
+	key := strings.Repeat("ü", 1000)
+	require.Equal(t, "get lake/main:"+strings.Repeat("ü", 118)+"…"+strings.Repeat("ü", 63)+": entry not found",
+		describe(fmt.Errorf("get lake/main:%s: %w", key, graveler.ErrEntryNotFound)))
+}

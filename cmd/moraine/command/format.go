@@ -23,6 +23,23 @@ func escape[T ~string | ~[]byte](s T) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
+// count is a number as people write it: 3,908.
+func count(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// plural puts a number before what there is so much of.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}
+
 // escapeControls is escape for text that has been escaped in parts: it leaves backslashes alone.
 func escapeControls(s string) string {
 	return strings.ReplaceAll(escape(s), `\\`, `\`)

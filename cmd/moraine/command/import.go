@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,8 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import DIR REPO/BRANCH:PREFIX", Short: "Write an entry for every file of a directory",
 		Long: "Write an entry for every file below DIR to a branch: address, size, modification time and SHA-256. The key is PREFIX, which may be empty, and the path below DIR. " +
-			"What the branch has besides stays. Symbolic links and special files are named and skipped. If something cannot be read, the rest is written but nothing committed.",
+			"What the branch has besides stays. Symbolic links and special files are skipped; the first ten are named, with --verbose all. If something cannot be read, the rest is written but nothing " +
+			"committed; the first twenty are named. An import that was cut off goes on when it is run again.",
 		Example: `moraine import photos lake/main:photos/ --commit -m "Photos of January"`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +40,7 @@ func (a *app) importCommand() *cobra.Command {
 				return usageError{"--commit and --message belong together"}
 			}
 			p.Committer = os.Getenv("USER")
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				i := importing{app: a, store: s, dir: args[0], at: at}
 				if err := i.run(cmd.Context()); err != nil {
 					return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(strings.TrimSuffix(args[1], ":")), err)
@@ -60,11 +62,12 @@ func (a *app) importCommand() *cobra.Command {
 
 // importing is one import under way.
 type importing struct {
-	app    *app
-	store  *moraine.Store
-	dir    string
-	at     address
-	report fileimport.Report
+	app     *app
+	store   *moraine.Store
+	dir     string
+	at      address
+	staging bool // something may have been staged
+	report  fileimport.Report
 }
 
 func (i *importing) run(ctx context.Context) error {
@@ -81,31 +84,29 @@ func (i *importing) run(ctx context.Context) error {
 	}
 	bar := i.app.newProgress()
 	defer bar.end()
+	failed, skipped := i.app.newNaming(bar, 20), i.app.newNaming(bar, 10)
 	files := fileimport.Import{
 		Dir: i.dir, Prefix: string(i.at.key), Skip: i.ownFiles(repo),
 		Stage: func(ctx context.Context, entries []graveler.Entry) error {
+			i.staging = true
 			return i.store.SetMany(ctx, i.at.repo, i.at.branch(), entries)
 		},
 		Counted:  bar.begin,
 		Progress: bar.advance,
 		Failed: func(path string, problem error) {
-			bar.print(fmt.Sprintf("cannot import %s: %s", escape(path), oneLine(problem.Error())))
+			failed.print(fmt.Sprintf("cannot import %s: %s", escape(path), oneLine(problem.Error())))
 		},
-		Skipped: i.skipped(bar),
+		Skipped: func(path, what string) {
+			if what == fileimport.Own && !i.app.verbose || i.app.quiet {
+				return // as expected, or as wished
+			}
+			skipped.print(fmt.Sprintf("skipped %s: %s", escape(path), what))
+		},
 	}
 	i.report, err = files.Run(ctx)
+	failed.end("that cannot be imported")
+	skipped.end("skipped")
 	return i.explain(ctx, err)
-}
-
-func (i *importing) skipped(bar *progress) func(path, what string) {
-	return func(path, what string) {
-		if what == fileimport.Own && !i.app.verbose {
-			return // as expected
-		}
-		if !i.app.quiet {
-			bar.print(fmt.Sprintf("skipped %s: %s", escape(path), what))
-		}
-	}
 }
 
 // ownFiles are the parts of the store that could lie in the directory.
@@ -126,11 +127,19 @@ func (i *importing) explain(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return hinted{fmt.Errorf("interrupted: %d files are staged, nothing was committed", i.report.Files), "run it again to go on"}
+	case errors.Is(err, syscall.ENOSPC):
+		return hinted{i.partly(err), "make room on the disk and run it again to go on"}
 	case errors.Is(err, fileimport.ErrIncomplete):
 		return hinted{fmt.Errorf("%w: %d files are staged, nothing was committed", err, i.report.Files), "make them readable and run it again"}
+	case i.staging:
+		return hinted{i.partly(err), "run it again to go on"}
 	default:
 		return err
 	}
+}
+
+func (i *importing) partly(err error) error {
+	return fmt.Errorf("%w: %d files had been staged, nothing was committed", err, i.report.Files)
 }
 
 // commit returns "" where nothing changed.

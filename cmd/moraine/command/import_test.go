@@ -67,6 +67,23 @@ func TestAnImportNamesWhatItSkips(t *testing.T) {
 	require.Empty(t, stderr)
 }
 
+func TestAnImportNamesOnlyTheFirstOfManyThatItSkips(t *testing.T) {
+	s := newLake(t)
+	s.file("data/a", "x")
+	data := filepath.Join(s.dir, "data")
+	for i := range 1012 {
+		require.NoError(t, os.Symlink("a", filepath.Join(data, fmt.Sprintf("link-%04d", i))))
+	}
+	_, stdout, stderr := s.run("import", data, "lake/main:")
+	require.Len(t, lines(stderr), 11)
+	require.Contains(t, lines(stderr)[9], "link-0009")
+	require.Equal(t, "… and 1,002 more skipped (--verbose names them all)", lines(stderr)[10])
+	require.Regexp(t, `Skipped: +1012\n`, stdout)
+	_, _, stderr = s.run("import", data, "lake/main:", "--verbose")
+	require.Equal(t, 1012, strings.Count(stderr, "skipped "))
+	require.NotContains(t, stderr, "more skipped")
+}
+
 func TestAnImportThatIsNotCompleteIsNotCommitted(t *testing.T) {
 	s := newLake(t)
 	data := filepath.Join(s.dir, "data")

@@ -22,7 +22,8 @@ import (
 func (a *app) kv() *cobra.Command {
 	g := group("kv", "Look at the raw records of the key/value store", a.kvScan(), a.kvGet())
 	g.Long = "Look at the raw records of the key/value store, decoded. Partitions are: graveler (the repositories), one per repository ('moraine repo show' names it), one per staging token " +
-		"('moraine branch show' names it), cleanup-tokens and kv-internal-metadata. Nothing is ever changed."
+		"('moraine branch show' names it), cleanup-tokens and kv-internal-metadata. Nothing is ever changed. Values are shown as they are stored, also in JSON: times are nanoseconds since 1970, " +
+		"and bytes are in base64."
 	return g
 }
 
@@ -39,15 +40,32 @@ func (a *app) kvScan() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return table(a.printer, limited(rawRecords(args[0], it), int(limit)), []string{"KEY", "TYPE", "VALUE"},
-					func(r rawRecord) any { return r },
-					func(r rawRecord) []string { return []string{escape(r.key), orDash(r.Type), r.text()} })
+				found := false
+				err = table(a.printer, limited(rawRecords(args[0], it), int(limit)), []string{"KEY", "TYPE", "VALUE"},
+					func(r rawRecord) any { found = true; return r },
+					func(r rawRecord) []string { found = true; return []string{escape(r.key), orDash(r.Type), r.text()} })
+				if err == nil && !found {
+					a.noteEmpty(args[0], prefix)
+				}
+				return err
 			})
 		},
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that start with this")
 	cmd.Flags().UintVar(&limit, "limit", 0, "end after so many records (0: no limit)")
 	return cmd
+}
+
+func (a *app) noteEmpty(partition, prefix string) {
+	state := "is empty or does not exist"
+	if prefix != "" {
+		state = "has nothing that starts with " + escape(prefix) + ", or does not exist"
+	}
+	hint := ""
+	if partition != "graveler" {
+		hint = " ('moraine kv scan graveler' lists the repositories; a repository's partition is NAME-UID)"
+	}
+	a.note("partition %s %s%s", escape(partition), state, hint)
 }
 
 func (a *app) kvGet() *cobra.Command {

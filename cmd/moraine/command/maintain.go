@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
 func (a *app) compact() *cobra.Command {
@@ -21,7 +22,13 @@ func (a *app) compact() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error { return s.Compact(cmd.Context(), at.repo, at.branch()) })
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
+				if err := s.Compact(cmd.Context(), at.repo, at.branch()); err != nil || !a.printer.json {
+					return err
+				}
+				b, err := s.GetBranch(cmd.Context(), at.repo, at.branch())
+				return a.done(err, func() any { return viewBranch(b) })
+			})
 		},
 	}
 }
@@ -35,14 +42,24 @@ func (a *app) clean() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
 				r, err := s.Maintain(cmd.Context())
-				return errors.Join(err, a.printer.record(struct {
-					RepositoriesDeleted int `json:"repositories_deleted"`
-					BranchesDeleted     int `json:"branches_deleted"`
-					BranchesCompacted   int `json:"branches_compacted"`
-					PartitionsDropped   int `json:"partitions_dropped"`
-				}(r), "Repositories deleted", strconv.Itoa(r.RepositoriesDeleted), "Branches deleted", strconv.Itoa(r.BranchesDeleted),
-					"Branches compacted", strconv.Itoa(r.BranchesCompacted), "Partitions dropped", strconv.Itoa(r.PartitionsDropped)))
+				if n := r.PartitionsWaiting; n > 0 {
+					a.note("%s kept for up to 10 minutes, since somebody may still be reading them", plural(n, "partition is", "partitions are"))
+				}
+				return errors.Join(err, a.printReport(r))
 			})
 		},
 	}
+}
+
+func (a *app) printReport(r graveler.MaintainReport) error {
+	view := struct {
+		RepositoriesDeleted int `json:"repositories_deleted"`
+		BranchesDeleted     int `json:"branches_deleted"`
+		BranchesCompacted   int `json:"branches_compacted"`
+		PartitionsDropped   int `json:"partitions_dropped"`
+		PartitionsWaiting   int `json:"partitions_waiting"`
+	}{r.RepositoriesDeleted, r.BranchesDeleted, r.BranchesCompacted, r.PartitionsDropped, r.PartitionsWaiting}
+	return a.printer.record(view, "Repositories deleted", strconv.Itoa(r.RepositoriesDeleted), "Branches deleted", strconv.Itoa(r.BranchesDeleted),
+		"Branches compacted", strconv.Itoa(r.BranchesCompacted), "Partitions dropped", strconv.Itoa(r.PartitionsDropped),
+		"Partitions waiting", strconv.Itoa(r.PartitionsWaiting))
 }

@@ -83,6 +83,14 @@ func (p *printer) record(view any, fields ...string) error {
 	return t.Flush()
 }
 
+// done prints what a command did that has nothing to say to people: view, unless there was an error.
+func (a *app) done(err error, view func() any) error {
+	if err != nil || !a.printer.json {
+		return err
+	}
+	return a.printer.object(view())
+}
+
 // limited yields the first n items, all where n is 0.
 func limited[T any](items iter.Seq2[T, error], n int) iter.Seq2[T, error] {
 	if n == 0 {

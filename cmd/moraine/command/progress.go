@@ -56,3 +56,30 @@ func (p *progress) end() {
 		p.all.Wait()
 	}
 }
+
+// naming prints lines about files, but not more than somebody would read.
+type naming struct {
+	bar         *progress
+	most, lines int // most 0: all
+}
+
+func (a *app) newNaming(bar *progress, most int) *naming {
+	if a.verbose {
+		most = 0
+	}
+	return &naming{bar: bar, most: most}
+}
+
+func (n *naming) print(line string) {
+	n.lines++
+	if n.most == 0 || n.lines <= n.most {
+		n.bar.print(line)
+	}
+}
+
+// end says how many there were besides.
+func (n *naming) end(what string) {
+	if n.most > 0 && n.lines > n.most {
+		n.bar.print(fmt.Sprintf("… and %s more %s (--verbose names them all)", count(n.lines-n.most), what))
+	}
+}

@@ -48,7 +48,15 @@ func (a *app) put() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("put %s/%s:%s: %w", at.repo, at.ref, escape(at.key), err)
 			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error { return write(cmd.Context(), s, value) })
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
+				return a.done(write(cmd.Context(), s, value), func() any {
+					return struct {
+						branchView
+						keyView
+						valueView
+					}{viewPlace(at), viewKey(at.key), viewValue(value)}
+				})
+			})
 		},
 	}
 	flags := cmd.Flags()

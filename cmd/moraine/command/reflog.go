@@ -21,7 +21,7 @@ func (a *app) reflog() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+			return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
 				return table(a.printer, s.BranchLog(cmd.Context(), at.repo, at.branch(), 0), []string{"TIME", "OPERATION", "OLD", "NEW", "ACTOR"}, viewMove,
 					func(m graveler.Move) []string {
 						return []string{formatTime(time.Unix(0, m.Time)), opName(m.Op), orDash(shortID(m.Old)), orDash(shortID(m.New)), orDash(escape(m.Actor))}

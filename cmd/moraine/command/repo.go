@@ -31,8 +31,8 @@ func (a *app) repoCreate() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), creating, func(s *moraine.Store) error {
-				_, err := s.CreateRepository(cmd.Context(), id, p)
-				return err
+				r, err := s.CreateRepository(cmd.Context(), id, p)
+				return a.done(err, func() any { return viewRepository(r) })
 			})
 		},
 	}
@@ -88,13 +88,18 @@ func (a *app) repoDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !force {
+			if force {
+				return a.use(cmd.Context(), writing, func(s *moraine.Store) error { return s.DeleteRepository(cmd.Context(), id) })
+			}
+			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+				if _, err := s.GetRepository(cmd.Context(), id); err != nil {
+					return err
+				}
 				return hinted{
 					usageError{fmt.Sprintf("delete repository %s: all its branches, commits, tags and files would be lost", id)},
 					"use --force to delete them",
 				}
-			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error { return s.DeleteRepository(cmd.Context(), id) })
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "delete it indeed")

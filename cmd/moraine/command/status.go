@@ -24,7 +24,7 @@ func (a *app) status() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), reading, func(s *moraine.Store) error { return a.printStatus(cmd.Context(), s, at) })
+			return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error { return a.printStatus(cmd.Context(), s, at) })
 		},
 	}
 }

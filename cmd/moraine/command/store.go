@@ -16,9 +16,10 @@ import (
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/block/local"
 	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
+	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
-	"github.com/moraine-store/moraine/pkg/kv/bolt"
-	"github.com/moraine-store/moraine/pkg/kv/mem"
+	"github.com/moraine-store/moraine/pkg/kv/all"
+	"github.com/moraine-store/moraine/pkg/kv/postgres"
 )
 
 const (
@@ -38,43 +39,83 @@ const (
 // use calls fn with the open store.
 func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error) error {
 	if how != creating {
-		if err := a.checkStore(); err != nil {
+		if err := a.checkStore(ctx); err != nil {
 			return err
 		}
 	}
-	o := moraine.Options{Store: a.store, Engines: engines(), Blocks: a.blocks, BlockEngines: a.blockEngines(how), ReadOnly: how == reading}
+	o := moraine.Options{Store: a.store, Engines: all.Engines(), Blocks: a.blocks, BlockEngines: a.blockEngines(how), ReadOnly: how == reading}
 	if a.verbose {
 		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Observer = operationLog{o.Logger}
 	}
 	s, err := moraine.Open(ctx, o)
 	if err != nil {
-		return err
+		return a.unopened(err)
 	}
 	return errors.Join(fn(s), s.Close())
+}
+
+// useBranch is use for what is done with the branch at names: where there is something else of that name, it says so.
+func (a *app) useBranch(ctx context.Context, how access, at address, fn func(*moraine.Store) error) error {
+	return a.use(ctx, how, func(s *moraine.Store) error {
+		err := fn(s)
+		if errors.Is(err, graveler.ErrBranchNotFound) {
+			if _, resolved := s.ResolveRef(ctx, at.repo, at.ref); resolved == nil {
+				return hinted{err, fmt.Sprintf("%s is a tag or a commit, which never changes", at.ref)}
+			}
+		}
+		return err
+	})
 }
 
 // useKV calls fn with the open key/value store, for reading.
 func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
-	if err := a.checkStore(); err != nil {
+	if err := a.checkStore(ctx); err != nil {
 		return err
 	}
-	s, err := kv.Open(ctx, a.store, engines(), kv.OpenOptions{ReadOnly: true})
+	s, err := kv.Open(ctx, a.store, all.Engines(), kv.OpenOptions{ReadOnly: true})
 	if err != nil {
-		return err
+		return a.unopened(err)
 	}
 	return errors.Join(fn(s), s.Close())
 }
 
-func engines() kv.Engines { return kv.Engines{"bolt": bolt.Open, "mem": mem.Open} }
-
-// checkStore keeps a command from making an empty store where somebody is in the wrong directory.
-func (a *app) checkStore() error {
-	if !isMissing(a.store) {
-		return nil
+// checkStore keeps a command from making an empty store where somebody is in the wrong directory, or names the wrong database.
+func (a *app) checkStore(ctx context.Context) error {
+	missing := isMissing(a.store)
+	if isDatabase(a.store) {
+		s, err := postgres.Open(ctx, a.store, kv.OpenOptions{ReadOnly: true})
+		if err == nil {
+			err = s.Close()
+		}
+		missing = errors.Is(err, kv.ErrNotAStore)
+		if err != nil && !missing {
+			return fmt.Errorf("open store %s: %w", kv.Redact(a.store), err)
+		}
 	}
-	return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
+	if missing {
+		return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
+	}
+	return nil
 }
+
+// unopened makes more of the error of a store that could not be opened.
+func (a *app) unopened(err error) error {
+	switch {
+	case errors.Is(err, kv.ErrLocked):
+		// Without the path, which the URL has.
+		return hinted{fmt.Errorf("open store %s: %w", kv.Redact(a.store), kv.ErrLocked), "wait until that has ended"}
+	case errors.Is(err, kv.ErrInvalidURL) && isPlainPath(a.store):
+		return hinted{err, "for a file write bolt:" + a.store}
+	case errors.Is(err, block.ErrUnknownEngine) && isPlainPath(a.blocks):
+		return hinted{err, "for a directory write file:" + a.blocks}
+	default:
+		return err
+	}
+}
+
+// isPlainPath tells a path from what may be a URL, or hold a password.
+func isPlainPath(text string) bool { return text != "" && !strings.ContainsAny(text, ":=@? ") }
 
 // blockEngines are those of moraine.Open, except that the store's own block storage is not made anew where a wrong one is named, or a disk is not mounted.
 func (a *app) blockEngines(how access) block.Engines {
@@ -101,11 +142,17 @@ func isMissing(url string) bool {
 func localPath(url string) (string, bool) {
 	scheme, path, _ := strings.Cut(url, ":")
 	switch strings.ToLower(scheme) {
-	case "bolt", "file":
+	case "bolt", "pebble", "file":
 		return strings.TrimPrefix(path, "//"), true
 	default:
 		return "", false
 	}
+}
+
+// isDatabase reports whether a URL names a database on a server.
+func isDatabase(url string) bool {
+	scheme, _, _ := strings.Cut(url, ":")
+	return strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")
 }
 
 // operationLog logs the operations of the store.

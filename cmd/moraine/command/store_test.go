@@ -46,7 +46,7 @@ func TestReadersShareTheStore(t *testing.T) {
 func TestALockedStoreIsExplained(t *testing.T) {
 	s := newLake(t)
 	other := s.open(kv.OpenOptions{})
-	require.Regexp(t, `locked by another process \(waited 1s\) \(another program has the store open: wait until it has ended\)$`, s.fails(1, "repo", "list"))
+	require.Regexp(t, `^moraine: open store bolt:\S+/meta.db: locked by another process \(wait until that has ended\)$`, s.fails(1, "repo", "list"))
 	require.NoError(t, other.Close())
 }
 

@@ -31,8 +31,8 @@ func (a *app) tagCreate() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
-				_, err := s.CreateTag(cmd.Context(), tag.repo, graveler.TagID(tag.ref), ref.ref)
-				return err
+				t, err := s.CreateTag(cmd.Context(), tag.repo, graveler.TagID(tag.ref), ref.ref)
+				return a.done(err, func() any { return viewTag(t) })
 			})
 		},
 	}

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/internal/files"
 )
 
 // lockWait is how long Open waits for whoever has the file open: long enough for a process that is
@@ -37,7 +37,7 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	path, err := pathOf(url)
+	path, err := files.Path(url)
 	if err != nil {
 		return nil, err
 	}
@@ -51,23 +51,6 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return newStore(db), nil
-}
-
-func pathOf(url string) (string, error) {
-	_, path, _ := strings.Cut(url, ":")
-	if strings.HasPrefix(path, "//") {
-		path = path[2:]
-		if !strings.HasPrefix(path, "/") {
-			return "", fmt.Errorf("%w: a bolt URL names no host: write bolt:PATH or bolt:///PATH", kv.ErrInvalidURL)
-		}
-	}
-	if path == "" {
-		return "", fmt.Errorf("%w: a bolt URL needs a path: write bolt:PATH or bolt:///PATH", kv.ErrInvalidURL)
-	}
-	if strings.ContainsAny(path, "?\x00") {
-		return "", fmt.Errorf("%w: a bolt URL has no parameters, and its path no question mark", kv.ErrInvalidURL)
-	}
-	return path, nil
 }
 
 func openStore(path string, readOnly bool) (*bbolt.DB, error) {
@@ -190,7 +173,7 @@ func create(path string) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if err := makeDir(dir); err != nil {
+	if err := files.MakeDir(dir); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.new") // 0600
@@ -203,7 +186,7 @@ func create(path string) error {
 			err = nil
 		}
 	}
-	return errors.Join(err, os.Remove(f.Name()), syncDir(dir))
+	return errors.Join(err, os.Remove(f.Name()), files.SyncDir(dir))
 }
 
 // initialise turns an empty file into an empty store.
@@ -223,31 +206,4 @@ func initialise(path string) error {
 		err = storeFreeList(db)
 	}
 	return errors.Join(err, db.Close())
-}
-
-// makeDir makes a directory and its parents, and syncs each parent, so that what is stored below does
-// not get lost with the name of a directory.
-func makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	parent := filepath.Dir(dir)
-	if parent == dir {
-		return fmt.Errorf("no directory %s", dir)
-	}
-	if err := makeDir(parent); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return syncDir(parent)
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -61,29 +61,6 @@ func filled(t *testing.T) string {
 	return path
 }
 
-func TestPathOfURL(t *testing.T) {
-	for url, want := range map[string]string{
-		"bolt:meta.db":                "meta.db",
-		"bolt:data/a b%20@1.db":       "data/a b%20@1.db",
-		"bolt:/var/lib/meta.db":       "/var/lib/meta.db",
-		"bolt:///var/lib/meta.db":     "/var/lib/meta.db",
-		"bolt:////var/lib/meta.db":    "//var/lib/meta.db",
-		"bolt:":                       "",
-		"bolt://":                     "",
-		"bolt://host/meta.db":         "",
-		"bolt:meta.db?mode=fast":      "",
-		"bolt:meta\x00.db":            "",
-		"bolt://user:secret@host/x.d": "",
-	} {
-		got, err := pathOf(url)
-		require.Equal(t, want, got)
-		require.Equal(t, want == "", err != nil, url)
-		if err != nil {
-			require.NotContains(t, err.Error(), "secret")
-		}
-	}
-}
-
 func TestFilesAndDirectoriesArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a", "b", "meta.db")

@@ -34,7 +34,31 @@
 // What only the engine can know, such as who may open its files or what it does on a full disk, is
 // for tests of its own.
 //
+// # Concurrent histories
+//
+// Run lets several callers loose on few keys, with contexts that end meanwhile, and looks for an
+// order of their calls that explains all answers. A call that ended with an error of unknown outcome
+// may have its effect at any later time or never. The history of a failure is printed, and the seed
+// of its plan (which replays the calls, though not how they met).
+//
+// # Tests of what stands on a store
+//
 // [Counting] wraps a store and counts calls, for tests that hold an operation to its price.
+//
+// [Faulty] wraps a store and lets a [Script] decide about each call. The scripts made here fail
+// calls before or after the fact ([FailBefore], [FailAfter]), or by chance that a seed repeats
+// ([Random]), crash ([CrashBefore], [CrashAfter]), hold calls until the test lets go ([Gate]) and make
+// failed writes happen later after all ([Limbo]); [Chain] combines them, and [Nth], [NthWrite] or any
+// function of an [Op] picks their victims. This visits every crash of an operation:
+//
+//	for n := 1; ; n++ {
+//		store := mem.New()
+//		err := operate(kvtest.Faulty(store, kvtest.CrashAfter(kvtest.NthWrite(n))))
+//		requireSound(t, store)
+//		if err == nil {
+//			break // it makes fewer than n writes
+//		}
+//	}
 package kvtest
 
 import (
@@ -69,6 +93,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("scans", func(t *testing.T) { scans(t, h) })
 	t.Run("applies", func(t *testing.T) { applies(t, h) })
 	t.Run("races", func(t *testing.T) { races(t, h) })
+	t.Run("histories", func(t *testing.T) { histories(t, h) })
 	t.Run("bulk", func(t *testing.T) { bulk(t, h) })
 	t.Run("lifecycle", func(t *testing.T) { lifecycle(t, h) })
 }

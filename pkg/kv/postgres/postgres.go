@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package postgres is the key/value engine on a PostgreSQL database, for any number of processes on
+// any number of machines. It needs no extension and no rights but those to its own schema, and is
+// tested with version 15.
+//
+// The URL is postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the parameters that libpq and pgx
+// know (sslmode, connect_timeout, target_session_attrs, pool_max_conns, several hosts, ...); the
+// environment (PGPASSWORD, PGSSLROOTCERT, ...) and the password file count too. A store has up to 16
+// connections unless pool_max_conns says otherwise. A pooler in between must keep session settings,
+// as PgBouncer does in session mode only.
+//
+// # Tables
+//
+// Everything is in the schema moraine: the table kv, hash-partitioned by partition key, and the
+// table layout, which holds the version of this. Other tables of the database are left alone. The
+// tables are made by the first Open for writing; any number of processes may do so at once.
+//
+// # Writes
+//
+// Sets that wait at the same moment travel as one statement, and so do deletes of one partition and
+// unconditional Apply calls under one fence: while groups are under way, the next one gathers. There
+// is no timer, so a lone write costs one round trip and one commit, as any other does, and the
+// throughput of many grows with their number. A group fails as a whole or not at all, except that
+// each write has its own context: one that ends withdraws the write if it is still waiting.
+//
+// Conditional writes, and Apply in general, are one round trip each: two or three statements in one
+// transaction, READ COMMITTED, so that each statement sees all that was committed before it began.
+// The first takes an advisory lock on the key that is the fence, shared, or, for SetIf and DeleteIf,
+// on the key itself, exclusive; so while a fence is being changed, those who rely on it wait, and then
+// see the change; and otherwise any number of them go on side by side, since none touches the row of
+// the fence. All locks on rows are taken in the order of keys, so they cannot cross.
+//
+// A write is repeated only where it is certain that it was not executed: no connection could be had,
+// nothing was sent, or PostgreSQL broke it off as the victim of a deadlock. Reads are repeated when a
+// connection is lost. Both give up after some seconds.
+//
+// synchronous_commit is on, unless the URL says otherwise, which is then the operator's decision.
+//
+// # Reads
+//
+// Each Get and each page of a scan is a statement of its own; nothing is held between two pages. For
+// writing, a store connects to a primary only, so that reads are never stale; a store that is opened
+// read-only may use a standby, and is then as late as that.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/moraine-store/moraine/pkg/kv"
+)
+
+// Store is a store in a database. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
+type Store struct {
+	pool     *pgxpool.Pool
+	readOnly bool
+	groups   groups
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup // calls in progress, and groups that are under way
+}
+
+var (
+	_ kv.ManySetter       = (*Store)(nil)
+	_ kv.PartitionDropper = (*Store)(nil)
+)
+
+// Open is the kv.Opener of postgres://... It connects, and creates the tables unless the store is
+// opened read-only. It does not wait for a server that is not there. A database without our tables,
+// or with other ones in their place, is kv.ErrNotAStore.
+func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
+	config, err := parseURL(url, o.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, errURL
+	}
+	s := &Store{pool: pool, readOnly: o.ReadOnly}
+	s.groups.run = s.runGroup
+	err = s.once(ctx, func(conn *pgx.Conn) error { return ensureLayout(ctx, conn, o.ReadOnly) })
+	if err != nil {
+		pool.Close()
+		return nil, describe(ctx, err)
+	}
+	return s, nil
+}
+
+// Limits returns what the store accepts.
+func (s *Store) Limits() kv.Limits {
+	return kv.Limits{
+		KeyBytes:    kv.MaxKeyBytes,
+		ValueBytes:  kv.MaxValueBytes,
+		ApplyWrites: 1000,
+		ApplyBytes:  4 << 20,
+		CheapFences: true,
+	}
+}
+
+// Close waits for the calls in progress and closes the connections.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.calls.Wait()
+	s.pool.Close()
+	return nil
+}
+
+// begin admits a call; if it returns nil, the caller must call s.calls.Done.
+func (s *Store) begin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return kv.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+// call runs one call of the store.
+func (s *Store) call(ctx context.Context, run func() error) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return run()
+}
+
+// change runs one call that writes.
+func (s *Store) change(ctx context.Context, run func() error) error {
+	return s.call(ctx, func() error {
+		if s.readOnly {
+			return kv.ErrReadOnly
+		}
+		return run()
+	})
+}
+
+// Get returns the value of a key.
+func (s *Store) Get(ctx context.Context, partition, key []byte) (item kv.Item, err error) {
+	err = s.Limits().CheckKey(partition, key)
+	if err == nil {
+		err = s.call(ctx, func() error { return s.get(ctx, partition, key, &item) })
+	}
+	return item, kv.Wrap("get", partition, key, err)
+}
+
+func (s *Store) get(ctx context.Context, partition, key []byte, item *kv.Item) error {
+	return s.read(ctx, func(conn *pgx.Conn) error {
+		var value []byte
+		err := conn.QueryRow(ctx, get, partition, key).Scan(&value)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return kv.ErrNotFound
+		}
+		if err == nil {
+			*item = kv.Item{Value: value, Predicate: kv.Equals(value)}
+		}
+		return err
+	})
+}
