@@ -53,6 +53,7 @@ import (
 
 // Store is an open file. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
 type Store struct {
+	kv.Writer
 	db        *bbolt.DB
 	committer *committer // nil if the file is open for reading only
 	close     func() error
@@ -65,6 +66,13 @@ var (
 
 func newStore(db *bbolt.DB) *Store {
 	s := &Store{db: db}
+	s.Writer = kv.Writer{Perform: s.perform, Bounds: kv.Limits{
+		KeyBytes:    kv.MaxKeyBytes,
+		ValueBytes:  kv.MaxValueBytes,
+		ApplyWrites: 1000,
+		ApplyBytes:  4 << 20,
+		CheapFences: true,
+	}}
 	if !db.IsReadOnly() {
 		s.committer = startCommitter(db)
 	}
@@ -79,17 +87,6 @@ func newStore(db *bbolt.DB) *Store {
 		return errors.Join(err, db.Close())
 	})
 	return s
-}
-
-// Limits returns what the store accepts.
-func (s *Store) Limits() kv.Limits {
-	return kv.Limits{
-		KeyBytes:    kv.MaxKeyBytes,
-		ValueBytes:  kv.MaxValueBytes,
-		ApplyWrites: 1000,
-		ApplyBytes:  4 << 20,
-		CheapFences: true,
-	}
 }
 
 // Close performs the writes that are waiting, waits for the reads in progress and closes the file.

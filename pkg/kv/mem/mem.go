@@ -22,7 +22,7 @@ import (
 
 // Store is an engine in memory. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
 type Store struct {
-	limits   kv.Limits
+	kv.Writer
 	readOnly bool
 
 	mu         sync.RWMutex
@@ -37,16 +37,15 @@ var (
 
 // New returns an empty store with cheap fences.
 func New() *Store {
-	return &Store{
-		limits: kv.Limits{
-			KeyBytes:    kv.MaxKeyBytes,
-			ValueBytes:  kv.MaxValueBytes,
-			ApplyWrites: 1000,
-			ApplyBytes:  4 << 20,
-			CheapFences: true,
-		},
-		partitions: make(map[string]*skipList),
-	}
+	s := &Store{partitions: make(map[string]*skipList)}
+	s.Writer = kv.Writer{Perform: s.apply, Bounds: kv.Limits{
+		KeyBytes:    kv.MaxKeyBytes,
+		ValueBytes:  kv.MaxValueBytes,
+		ApplyWrites: 1000,
+		ApplyBytes:  4 << 20,
+		CheapFences: true,
+	}}
+	return s
 }
 
 // Open is the kv.Opener of mem: and mem:?fences=costly.
@@ -60,15 +59,12 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 	switch rest {
 	case "":
 	case "?fences=costly":
-		s.limits.CheapFences = false
+		s.Bounds.CheapFences = false
 	default:
 		return nil, fmt.Errorf("%w: a mem store is opened as mem: or mem:?fences=costly", kv.ErrInvalidURL)
 	}
 	return s, nil
 }
-
-// Limits returns what the store accepts.
-func (s *Store) Limits() kv.Limits { return s.limits }
 
 // Close frees the contents.
 func (s *Store) Close() error {
@@ -80,7 +76,7 @@ func (s *Store) Close() error {
 
 // Get returns the value of a key.
 func (s *Store) Get(ctx context.Context, partition, key []byte) (kv.Item, error) {
-	if err := s.limits.CheckKey(partition, key); err != nil {
+	if err := s.Bounds.CheckKey(partition, key); err != nil {
 		return kv.Item{}, kv.Wrap("get", partition, key, err)
 	}
 	item, err := s.get(ctx, partition, key)
@@ -125,7 +121,7 @@ func (s *Store) Scan(ctx context.Context, partition []byte, o kv.ScanOptions) (k
 }
 
 func (s *Store) checkScan(ctx context.Context, partition []byte) error {
-	if err := s.limits.CheckPartition(partition); err != nil {
+	if err := s.Bounds.CheckPartition(partition); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

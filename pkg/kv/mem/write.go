@@ -8,54 +8,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Set stores a value.
-func (s *Store) Set(ctx context.Context, partition, key, value []byte) error {
-	err := s.limits.CheckSet(partition, key, value)
-	if err == nil {
-		_, err = s.apply(ctx, partition, []kv.Write{{Key: key, Value: value}}, nil)
-	}
-	return kv.Wrap("set", partition, key, err)
-}
-
-// SetIf stores a value if the predicate holds.
-func (s *Store) SetIf(ctx context.Context, partition, key, value []byte, p kv.Predicate) error {
-	err := s.limits.CheckSetIf(partition, key, value, p)
-	if err == nil {
-		_, err = s.apply(ctx, partition, []kv.Write{{Key: key, Value: value, If: &p}}, nil)
-	}
-	return kv.Wrap("set if", partition, key, err)
-}
-
-// Delete removes a key.
-func (s *Store) Delete(ctx context.Context, partition, key []byte) error {
-	err := s.limits.CheckKey(partition, key)
-	if err == nil {
-		_, err = s.apply(ctx, partition, []kv.Write{{Key: key}}, nil)
-	}
-	return kv.Wrap("delete", partition, key, err)
-}
-
-// DeleteIf removes a key if the predicate holds.
-func (s *Store) DeleteIf(ctx context.Context, partition, key []byte, p kv.Predicate) error {
-	err := s.limits.CheckDeleteIf(partition, key, p)
-	if err == nil {
-		_, err = s.apply(ctx, partition, []kv.Write{{Key: key, If: &p}}, nil)
-	}
-	return kv.Wrap("delete if", partition, key, err)
-}
-
-// Apply performs all writes or none.
-func (s *Store) Apply(ctx context.Context, partition []byte, writes []kv.Write, fence *kv.Fence) error {
-	if err := s.limits.CheckApply(partition, writes, fence); err != nil {
-		return kv.Wrap("apply", partition, nil, err)
-	}
-	failed, err := s.apply(ctx, partition, writes, fence)
-	return kv.Wrap("apply", partition, failed, err)
-}
-
 // SetMany performs all writes in one step.
 func (s *Store) SetMany(ctx context.Context, partition []byte, writes []kv.Write) error {
-	err := s.limits.CheckSetMany(partition, writes)
+	err := s.Bounds.CheckSetMany(partition, writes)
 	if err == nil {
 		_, err = s.apply(ctx, partition, writes, nil)
 	}
@@ -64,7 +19,7 @@ func (s *Store) SetMany(ctx context.Context, partition []byte, writes []kv.Write
 
 // DropPartition removes a partition in one step.
 func (s *Store) DropPartition(ctx context.Context, partition []byte) error {
-	err := s.limits.CheckPartition(partition)
+	err := s.Bounds.CheckPartition(partition)
 	if err == nil {
 		err = s.drop(ctx, partition)
 	}
@@ -81,7 +36,7 @@ func (s *Store) drop(ctx context.Context, partition []byte) error {
 	return nil
 }
 
-// apply is every other write. It returns the key whose predicate failed.
+// apply does writes for kv.Writer, and those of SetMany. It returns the key whose predicate failed.
 func (s *Store) apply(ctx context.Context, partition []byte, writes []kv.Write, fence *kv.Fence) (failed []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,6 +62,7 @@ import (
 
 // Store is an open directory. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
 type Store struct {
+	kv.Writer
 	db        *pebble.DB
 	disk      *disk
 	lock      io.Closer // of the directory
@@ -81,19 +82,15 @@ var (
 
 func newStore(db *pebble.DB, d *disk, lock io.Closer, readOnly bool) *Store {
 	s := &Store{db: db, disk: d, lock: lock, readOnly: readOnly, stripes: newStripes(), unsettled: newUnsettled()}
-	s.close = sync.OnceValue(s.shut)
-	return s
-}
-
-// Limits returns what the store accepts.
-func (s *Store) Limits() kv.Limits {
-	return kv.Limits{
+	s.Writer = kv.Writer{Perform: s.write, Bounds: kv.Limits{
 		KeyBytes:    kv.MaxKeyBytes,
 		ValueBytes:  kv.MaxValueBytes,
 		ApplyWrites: 1000,
 		ApplyBytes:  4 << 20,
 		CheapFences: true,
-	}
+	}}
+	s.close = sync.OnceValue(s.shut)
+	return s
 }
 
 // Close waits for the calls in progress and closes the directory. It returns what has stopped the

@@ -11,56 +11,6 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Set stores a value.
-func (s *Store) Set(ctx context.Context, partition, key, value []byte) error {
-	err := s.Limits().CheckSet(partition, key, value)
-	if err == nil {
-		err = s.one(ctx, partition, kv.Write{Key: key, Value: value})
-	}
-	return kv.Wrap("set", partition, key, err)
-}
-
-// SetIf stores a value if the predicate holds.
-func (s *Store) SetIf(ctx context.Context, partition, key, value []byte, p kv.Predicate) error {
-	err := s.Limits().CheckSetIf(partition, key, value, p)
-	if err == nil {
-		err = s.one(ctx, partition, kv.Write{Key: key, Value: value, If: &p})
-	}
-	return kv.Wrap("set if", partition, key, err)
-}
-
-// Delete removes a key.
-func (s *Store) Delete(ctx context.Context, partition, key []byte) error {
-	err := s.Limits().CheckKey(partition, key)
-	if err == nil {
-		err = s.one(ctx, partition, kv.Write{Key: key})
-	}
-	return kv.Wrap("delete", partition, key, err)
-}
-
-// DeleteIf removes a key if the predicate holds.
-func (s *Store) DeleteIf(ctx context.Context, partition, key []byte, p kv.Predicate) error {
-	err := s.Limits().CheckDeleteIf(partition, key, p)
-	if err == nil {
-		err = s.one(ctx, partition, kv.Write{Key: key, If: &p})
-	}
-	return kv.Wrap("delete if", partition, key, err)
-}
-
-// Apply performs all writes or none.
-func (s *Store) Apply(ctx context.Context, partition []byte, writes []kv.Write, fence *kv.Fence) error {
-	if err := s.Limits().CheckApply(partition, writes, fence); err != nil {
-		return kv.Wrap("apply", partition, nil, err)
-	}
-	failed, err := s.write(ctx, partition, writes, fence)
-	return kv.Wrap("apply", partition, failed, err)
-}
-
-func (s *Store) one(ctx context.Context, partition []byte, w kv.Write) error {
-	_, err := s.write(ctx, partition, []kv.Write{w}, nil)
-	return err
-}
-
 // write performs all writes or none. It returns the key whose predicate does not hold.
 func (s *Store) write(ctx context.Context, partition []byte, writes []kv.Write, fence *kv.Fence) (failed []byte, err error) {
 	if err := s.enterWrite(ctx); err != nil {
