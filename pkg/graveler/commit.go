@@ -21,6 +21,8 @@ type CommitParams struct {
 	CreatedAt time.Time // zero: now
 	// AllowEmpty makes a commit even where nothing changed.
 	AllowEmpty bool
+	// Prefixes, if there are any, make it a commit of a part: of the changes of keys with one of them. The others stay uncommitted.
+	Prefixes []Key
 }
 
 // CommitResult says what a commit came to.
@@ -149,7 +151,10 @@ func (c *committing) runHook(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := v.uncommitted(ctx, nil, nil, func(d Diff) bool { return emit(d.Clone()) }); err != nil {
+		if err := v.uncommitted(ctx, nil, nil, func(d Diff) bool {
+			outside := len(c.params.Prefixes) > 0 && !covers(c.params.Prefixes, d.Key)
+			return outside || emit(d.Clone())
+		}); err != nil {
 			return err
 		}
 		// As in every read: what was not found may have been in a token that was dropped.
@@ -182,14 +187,22 @@ func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 	if len(cur.Items) == 0 && cur.Base == "" && !c.params.AllowEmpty {
 		return nil, ErrNoChanges // they were reset away
 	}
-	head, tree, err := c.g.fold(ctx, c.repo, cur)
+	head, shown, err := c.g.fold(ctx, c.repo, cur)
 	if err != nil {
 		return nil, err
+	}
+	tree, err := c.choose(ctx, head.Tree, shown)
+	if err != nil {
+		return nil, err
+	}
+	base := shown // what is not committed now stays
+	if tree == shown {
+		base = ""
 	}
 	if tree == head.Tree && !c.params.AllowEmpty {
 		c.empty = true
 		return func(next *Branch) (*Commit, error) {
-			next.Base = ""
+			next.Base = base
 			takeItems(next, cur)
 			return nil, nil
 		}, nil
@@ -204,12 +217,26 @@ func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 			c.commit = child(c.params, tree, head)
 			c.commit.complete(now)
 		}
-		next.Base = ""
+		next.Base = base
 		takeItems(next, cur)
 		// All items up to the counter of the seal are in the tree, or were taken off the list before: compacted into the base, committed, or reset.
-		moveHead(next, Move{Time: now, Op: OpCommit, New: c.commit.ID, CommittedThrough: c.sealed.ItemCounter, Actor: c.params.Committer})
+		m := Move{Time: now, Op: OpCommit, New: c.commit.ID, Actor: c.params.Committer}
+		if len(c.params.Prefixes) == 0 {
+			m.CommittedThrough = c.sealed.ItemCounter
+		}
+		moveHead(next, m)
 		return c.commit, nil
 	}, nil
+}
+
+// choose returns the tree to commit: what the branch shows, or the head's tree with the chosen part of what differs from it.
+func (c *committing) choose(ctx context.Context, head, shown MetaRangeID) (MetaRangeID, error) {
+	if len(c.params.Prefixes) == 0 {
+		return shown, nil
+	}
+	changes := newPart(c.g.trees.Diff(ctx, c.repo.Namespace, head, shown), c.params.Prefixes...)
+	tree, err := c.g.trees.Apply(ctx, c.repo.Namespace, head, changes)
+	return tree, c.g.unlessGone(ctx, c.repo, closing(err, changes))
 }
 
 // takenAlong finds out whether a commit since this one's seal included what it sealed.

@@ -96,14 +96,6 @@ func (g *Graveler) rebase(ctx context.Context, repo *Repository, from, shown, on
 	return base, nil
 }
 
-// rightSides turns differences into the changes that make the left map the right one.
-type rightSides struct{ Iterator[Diff] }
-
-func (r rightSides) Item() Entry {
-	d := r.Iterator.Item()
-	return Entry{Key: d.Key, Value: d.Right}
-}
-
 // complete gives a new commit its times and its ID. Its parents' generation and log time must be in it already.
 func (c *Commit) complete(now int64) {
 	c.Version, c.Nonce = CommitVersion, newNonce()

@@ -29,6 +29,7 @@ func pairs() []program {
 		{{set}, {{do: "delete-branch"}, {do: "create-branch"}}},
 		{{{"set-if-absent", "a", "1"}}, {{do: "delete-branch"}}},
 		{{set, commit}, {{do: "commit-empty"}}},
+		{{set, {"commit-part", "a", ""}}, {commit}},
 		{{{do: "create-branch"}}, {{do: "delete-branch"}}},
 		{{{do: "delete-branch"}}, {{do: "delete-branch"}, {do: "create-branch"}}},
 	}
@@ -74,7 +75,7 @@ func sample(t *testing.T, n int, run func(seed uint64) (problem string)) {
 	}
 }
 
-var kinds = []string{"set", "set", "set", "delete", "set-if-absent", "set-if", "delete-prefix", "get", "get", "list", "commit", "commit", "commit-empty", "compact", "maintain", "delete-branch", "create-branch"}
+var kinds = []string{"set", "set", "set", "delete", "set-if-absent", "set-if", "delete-prefix", "get", "get", "list", "commit", "commit", "commit-empty", "commit-part", "compact", "maintain", "delete-branch", "create-branch"}
 
 // randomProgram draws a program of two to four actors with up to four steps each.
 func randomProgram(seed uint64) program {

@@ -45,7 +45,9 @@ func (g *Graveler) Reset(ctx context.Context, repo RepositoryID, branch BranchID
 // ResetStaged drops the uncommitted changes of the keys with a prefix; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written
 // after the call began stays. It is one step: an error means that nothing was dropped, or that all was.
 func (g *Graveler) ResetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key) error {
-	return g.resetStaged(ctx, repo, branch, prefix, func(Key) bool { return true })
+	return g.resetStaged(ctx, repo, branch, prefix, func(shown, head MetaRangeID, r *Repository) Iterator[Entry] {
+		return newPart(g.trees.Diff(ctx, r.Namespace, shown, head), prefix)
+	})
 }
 
 // ResetStagedKey drops the uncommitted change of one key.
@@ -53,10 +55,15 @@ func (g *Graveler) ResetStagedKey(ctx context.Context, repo RepositoryID, branch
 	if err := ValidateKey(key); err != nil {
 		return err
 	}
-	return g.resetStaged(ctx, repo, branch, key, func(k Key) bool { return bytes.Equal(k, key) })
+	return g.resetStaged(ctx, repo, branch, key, func(shown, head MetaRangeID, r *Repository) Iterator[Entry] {
+		return &single{part: *newPart(g.trees.Diff(ctx, r.Namespace, shown, head), key), key: key}
+	})
 }
 
-func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key, drop func(Key) bool) (err error) {
+// putBack gives the changes that make some keys of the tree shown what they are in the head's.
+type putBack func(shown, head MetaRangeID, repo *Repository) Iterator[Entry]
+
+func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch BranchID, what Key, putBack putBack) (err error) {
 	defer g.observe("reset-staged", time.Now(), &err)
 	if err := ValidateBranchID(branch); err != nil {
 		return err
@@ -67,15 +74,15 @@ func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch Br
 	}
 	sealed, err := g.seal(ctx, r, branch, false)
 	if err == nil {
-		_, err = g.moveBranch(ctx, r, branch, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, prefix, drop) })
+		_, err = g.moveBranch(ctx, r, branch, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, putBack) })
 	}
 	if err != nil {
-		return fmt.Errorf("reset uncommitted changes of %s/%s:%s: %w", repo, branch, printable(prefix), err)
+		return fmt.Errorf("reset uncommitted changes of %s/%s:%s: %w", repo, branch, printable(what), err)
 	}
 	return nil
 }
 
-func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur *Branch, prefix Key, drop func(Key) bool) (plan, error) {
+func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur *Branch, putBack putBack) (plan, error) {
 	if cur.UID != sealed.UID {
 		return nil, fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
 	}
@@ -84,7 +91,7 @@ func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur
 	if err != nil {
 		return nil, err
 	}
-	changes := &putBack{rightSides{g.trees.Diff(ctx, repo.Namespace, shown, head.Tree)}, prefix, drop, false}
+	changes := putBack(shown, head.Tree, repo)
 	base, err := g.trees.Apply(ctx, repo.Namespace, shown, changes)
 	if err := g.unlessGone(ctx, repo, closing(err, changes)); err != nil {
 		return nil, err
@@ -99,23 +106,10 @@ func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur
 	}, nil
 }
 
-// putBack are the changes that give some of the keys with a prefix their committed values again.
-type putBack struct {
-	rightSides
-	prefix  Key
-	drop    func(Key) bool
-	started bool
+// single is the part of one key.
+type single struct {
+	part
+	key Key
 }
 
-func (p *putBack) Next() bool {
-	if !p.started {
-		p.SeekGE(p.prefix)
-		p.started = true
-	}
-	for p.rightSides.Next() && bytes.HasPrefix(p.Item().Key, p.prefix) {
-		if p.drop(p.Item().Key) {
-			return true
-		}
-	}
-	return false
-}
+func (s *single) Next() bool { return s.part.Next() && bytes.Equal(s.Item().Key, s.key) }

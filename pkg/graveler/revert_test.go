@@ -144,3 +144,31 @@ func TestCompareShowsWhatAMergeWouldBring(t *testing.T) {
 	require.Equal(t, []string{"+dev"}, showDiffs(t, f.Compare(ctx, "lake", "main", "dev", graveler.DiffOptions{})))
 	require.Equal(t, []string{"+dev", "-main"}, showDiffs(t, f.Diff(ctx, "lake", "main", "dev", graveler.DiffOptions{})))
 }
+
+func TestCommitOfAPart(t *testing.T) {
+	f := newFixture(t, dropAtOnce)
+	ctx := context.Background()
+	for _, k := range []string{"a/1", "b/1", "c/1"} {
+		f.set(t, k, "old")
+	}
+	f.commit(t, "base")
+	f.set(t, "a/1", "new")
+	f.set(t, "b/2", "new")
+	require.NoError(t, f.DeletePrefix(ctx, "lake", "main", key("c")))
+	f.set(t, "d", "new")
+
+	part := graveler.CommitParams{Message: "part", Prefixes: []graveler.Key{key("c"), key("a/"), key("a/1")}}
+	res, err := f.Commit(ctx, "lake", "main", part)
+	require.NoError(t, err)
+	require.Equal(t, []string{"~a/1", "-c/1"}, showDiffs(t, f.Diff(ctx, "lake", "main~1", "main", graveler.DiffOptions{})))
+	require.Equal(t, []string{"+b/2", "+d"}, showDiffs(t, f.DiffUncommitted(ctx, "lake", "main", graveler.DiffOptions{})))
+	require.Equal(t, []string{"a/1=new", "b/1=old", "b/2=new", "d=new"}, show(t, f.Graveler, "main", graveler.ListOptions{}))
+	_, err = f.Commit(ctx, "lake", "main", part)
+	require.ErrorIs(t, err, graveler.ErrNoChanges)
+	_, err = f.Maintain(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"+b/2", "+d"}, showDiffs(t, f.DiffUncommitted(ctx, "lake", "main", graveler.DiffOptions{})))
+	rest := f.commit(t, "rest")
+	require.Equal(t, []graveler.CommitID{res.Commit.ID}, rest.Parents)
+	require.Empty(t, showDiffs(t, f.DiffUncommitted(ctx, "lake", "main", graveler.DiffOptions{})))
+}
