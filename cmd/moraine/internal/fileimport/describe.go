@@ -34,13 +34,16 @@ func Describe(ctx context.Context, path string) (catalog.Object, error) {
 	if !info.Mode().IsRegular() {
 		return catalog.Object{}, fmt.Errorf("%s: not a regular file", abs)
 	}
-	return describe(ctx, abs, info, func(int) {})
+	return describe(ctx, abs, info, newBuffer(), func(int) {})
 }
 
-func describe(ctx context.Context, path string, info fs.FileInfo, progress func(bytes int)) (catalog.Object, error) {
-	o, err := hashFile(ctx, path, info, progress)
+// newBuffer returns memory for reading one file after another.
+func newBuffer() []byte { return make([]byte, 256<<10) }
+
+func describe(ctx context.Context, path string, info fs.FileInfo, buffer []byte, progress func(bytes int)) (catalog.Object, error) {
+	o, err := hashFile(ctx, path, info, buffer, progress)
 	if errors.Is(err, errChanging) {
-		o, err = hashFile(ctx, path, info, func(int) {})
+		o, err = hashFile(ctx, path, info, buffer, func(int) {})
 	}
 	if err != nil {
 		return catalog.Object{}, err
@@ -50,7 +53,7 @@ func describe(ctx context.Context, path string, info fs.FileInfo, progress func(
 }
 
 // hashFile reads a file. It returns errChanging where it cannot be sure that what it read is one state of the file.
-func hashFile(ctx context.Context, path string, info fs.FileInfo, progress func(bytes int)) (o catalog.Object, err error) {
+func hashFile(ctx context.Context, path string, info fs.FileInfo, buffer []byte, progress func(bytes int)) (o catalog.Object, err error) {
 	f, err := open(path, info)
 	if err != nil {
 		return o, err
@@ -61,7 +64,7 @@ func hashFile(ctx context.Context, path string, info fs.FileInfo, progress func(
 		return o, err
 	}
 	hash := sha256.New()
-	size, err := io.CopyBuffer(hash, &reader{ctx, f, progress}, make([]byte, 256<<10))
+	size, err := io.CopyBuffer(hash, &reader{ctx, f, progress}, buffer)
 	if err != nil {
 		return o, err
 	}

@@ -181,7 +181,7 @@ func TestAChangeThatKeepsTheSizeIsNoticed(t *testing.T) {
 	write(t, path, "x")
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
-	_, err = hashFile(t.Context(), path, info, func(int) { require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1, 0))) })
+	_, err = hashFile(t.Context(), path, info, newBuffer(), func(int) { require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1, 0))) })
 	require.ErrorIs(t, err, errChanging)
 }
 

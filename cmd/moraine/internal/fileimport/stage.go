@@ -47,9 +47,10 @@ func (r *run) stageAll(ctx context.Context, w *walker) error {
 	})
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
+			buffer := newBuffer()
 			for j := range work {
 				if j.problem == nil && j.special == "" {
-					j.object, j.err = describe(ctx, j.path, j.info, r.Progress)
+					j.object, j.err = describe(ctx, j.path, j.info, buffer, r.Progress)
 				}
 				close(j.done)
 			}
