@@ -5,6 +5,7 @@ trap '' HUP INT TERM
 
 # The cluster is removed with everything in it, so making it need not wait for the disk.
 "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$dir/log" 2>&1 &&
+sed -i '1i host all sworn 127.0.0.1/32 scram-sha-256' "$dir/data/pg_hba.conf" &&
 "$bin/pg_ctl" start -w -s -D "$dir/data" -l "$dir/log" -o "-h 127.0.0.1 -p $port -k '$dir' -c max_connections=300" >>"$dir/log" 2>&1
 status=$?
 

@@ -8,8 +8,8 @@
 // with apt-get if that is possible, makes a cluster in a temporary directory and starts it; the other
 // calls share it. A test that needs it and cannot have it fails, and says what to install.
 //
-// The server listens on 127.0.0.1 only, trusts everybody who gets there, and is as durable as any
-// (fsync is on). It belongs to a small shell script that reads from a pipe of which this process
+// The server listens on 127.0.0.1 only, trusts everybody who gets there except the user [Sworn],
+// and is as durable as any (fsync is on). It belongs to a small shell script that reads from a pipe of which this process
 // holds the other end. When the process ends, however it does, the pipe closes, and the script stops
 // the server and removes the directory. A test run that is killed leaves nothing behind.
 package testpg
@@ -72,17 +72,44 @@ func (s *Server) url(database string) string {
 // NewDatabase makes an empty database that is dropped when the test ends, and returns its URL.
 func (s *Server) NewDatabase(tb testing.TB) string {
 	tb.Helper()
+	return s.newDatabase(tb, "pg_default")
+}
+
+func (s *Server) newDatabase(tb testing.TB, tablespace string) string {
+	tb.Helper()
 	name := fmt.Sprintf("test_%d", s.databases.Add(1))
-	s.Exec(tb, "create database "+name)
+	s.Exec(tb, "create database "+name+" tablespace "+tablespace)
 	tb.Cleanup(func() { s.Exec(tb, "drop database "+name+" with (force)") })
 	return s.url(name)
+}
+
+// Sworn is the one user who must prove who he is, with a password.
+const Sworn = "sworn"
+
+// NewUser makes a user who may create schemas in a database, and returns the database's URL for him.
+// The options are those of CREATE ROLE; without, he may do nothing else. When the test ends, the user
+// is dropped with all that is his.
+func (s *Server) NewUser(tb testing.TB, database, name, options string) string {
+	tb.Helper()
+	s.Exec(tb, "create role "+name+" login "+options)
+	tb.Cleanup(func() { s.Exec(tb, "drop role "+name) })
+	in, err := pgx.ParseConfig(database)
+	require.NoError(tb, err)
+	execIn(tb, database, "grant create on database "+in.Database+" to "+name)
+	tb.Cleanup(func() { execIn(tb, database, "drop owned by "+name) })
+	return strings.Replace(database, "//postgres@", "//"+name+"@", 1)
 }
 
 // Exec runs a statement in the database of URL.
 func (s *Server) Exec(tb testing.TB, sql string) {
 	tb.Helper()
+	execIn(tb, s.URL(), sql)
+}
+
+func execIn(tb testing.TB, url, sql string) {
+	tb.Helper()
 	ctx := context.Background() // that of a test has ended when its cleanup runs
-	conn, err := pgx.Connect(ctx, s.URL())
+	conn, err := pgx.Connect(ctx, url)
 	require.NoError(tb, err)
 	_, err = conn.Exec(ctx, sql)
 	require.NoError(tb, errors.Join(err, conn.Close(ctx)))

@@ -57,13 +57,44 @@ func TestServerRecoversFromACrash(t *testing.T) {
 	require.Equal(t, "1", query(t, s.URL(), "select count(*)::text from kept"))
 }
 
+func TestOneUserIsAskedForAPassword(t *testing.T) {
+	s := Start(t)
+	url := s.NewUser(t, s.NewDatabase(t), Sworn, "password 'secret'")
+	_, err := pgx.Connect(t.Context(), url)
+	require.ErrorContains(t, err, "password authentication failed")
+	require.Equal(t, Sworn, query(t, strings.Replace(url, "sworn@", "sworn:secret@", 1), "select current_user::text"))
+}
+
+func TestADiskIsSmallAndGoesWithItsTest(t *testing.T) {
+	s := Start(t)
+	var dir string
+	t.Run("disk", func(t *testing.T) {
+		d, err := s.NewDisk(t, 16<<20, 1<<20)
+		if err != nil {
+			t.Logf("no disk here: %v", err)
+			return
+		}
+		dir = filepath.Dir(d.ballast)
+		var disk syscall.Statfs_t
+		require.NoError(t, syscall.Statfs(dir, &disk))
+		require.EqualValues(t, 16<<20, int64(disk.Blocks)*int64(disk.Bsize))
+		require.Equal(t, "1", query(t, d.URL, "select count(*)::text from pg_tablespace where spcname like 'disk_%'"))
+		d.Drop(t)
+	})
+	require.NoDirExists(t, dir)
+}
+
 // TestServerOfAnotherProcess is the process that TestServerEndsWithItsProcess kills.
 func TestServerOfAnotherProcess(t *testing.T) {
 	if os.Getenv("TESTPG_SERVE") == "" {
 		return // by itself it says nothing
 	}
 	s := Start(t)
-	fmt.Println("directory", s.directory)
+	disk := ""
+	if d, err := s.NewDisk(t, 16<<20, 0); err == nil {
+		disk = filepath.Dir(d.ballast)
+	}
+	fmt.Println("directories", s.directory, disk)
 	select {}
 }
 
@@ -75,10 +106,11 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 	require.NoError(t, c.Start())
 	said, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	dir, found := strings.CutPrefix(strings.TrimSpace(said), "directory ")
+	said, found := strings.CutPrefix(strings.TrimSpace(said), "directories ")
 	require.True(t, found, said)
+	dirs := strings.Fields(said)
 
-	pidFile, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	pidFile, err := os.ReadFile(filepath.Join(dirs[0], "data", "postmaster.pid"))
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(string(pidFile), "\n")
 	pid, err := strconv.Atoi(first)
@@ -89,7 +121,11 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 	require.Error(t, c.Wait())
 	// Nobody tells when it is over, which is the point.
 	require.Eventually(t, func() bool {
-		_, err := os.Stat(dir)
-		return errors.Is(err, os.ErrNotExist) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+		for _, dir := range dirs {
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				return false
+			}
+		}
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}, 30*time.Second, 10*time.Millisecond)
 }

@@ -43,12 +43,12 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 	}
 	if !o.ReadOnly {
 		if err := create(path); err != nil {
-			return nil, fmt.Errorf("create %s: %w", path, err)
+			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
 	db, err := openStore(path, o.ReadOnly)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	return newStore(db), nil
 }

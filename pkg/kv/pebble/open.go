@@ -39,12 +39,12 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 	}
 	if !o.ReadOnly {
 		if err := files.MakeDir(dir); err != nil {
-			return nil, fmt.Errorf("create %s: %w", dir, err)
+			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
 	s, err := open(ctx, private{vfs.Default, o.ReadOnly}, dir, o.ReadOnly, memTableSize)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+		return nil, err
 	}
 	return s, nil
 }

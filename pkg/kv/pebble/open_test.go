@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -211,7 +212,8 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 			before := contents(t, dir)
 			err := openError(t, dir, o)
 			require.ErrorIs(t, err, kv.ErrNotAStore, name)
-			require.ErrorContains(t, err, dir, name)
+			_, err = kv.Open(t.Context(), "pebble:"+dir, kv.Engines{"pebble": Open}, o)
+			require.Equal(t, 1, strings.Count(err.Error(), dir), err)
 			require.Equal(t, before, contents(t, dir), name)
 		}
 	}

@@ -33,7 +33,8 @@
 //
 // A write is repeated only where it is certain that it was not executed: no connection could be had,
 // nothing was sent, or PostgreSQL broke it off as the victim of a deadlock. Reads are repeated when a
-// connection is lost. Both give up after some seconds.
+// connection is lost. Both give up after some seconds. Where the server grants no more connections, calls
+// share those that the store has, and wait for one as long as their context allows.
 //
 // synchronous_commit is on, unless the URL says otherwise, which is then the operator's decision.
 //
@@ -60,6 +61,7 @@ type Store struct {
 	pool     *pgxpool.Pool
 	readOnly bool
 	groups   groups
+	freed    chan struct{} // gets a token for each connection that is given back, while there is room
 
 	mu     sync.Mutex
 	closed bool
@@ -83,7 +85,7 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
 	if err != nil {
 		return nil, errURL
 	}
-	s := &Store{pool: pool, readOnly: o.ReadOnly}
+	s := &Store{pool: pool, readOnly: o.ReadOnly, freed: make(chan struct{}, config.MaxConns)}
 	s.groups.run = s.runGroup
 	err = s.once(ctx, func(conn *pgx.Conn) error { return ensureLayout(ctx, conn, o.ReadOnly) })
 	if err != nil {

@@ -5,12 +5,14 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A call that may be repeated is, with growing pauses: long enough in all for a server to restart.
@@ -58,21 +60,40 @@ func (s *Store) repeat(ctx context.Context, f func(*pgx.Conn) error, again func(
 	pause := firstPause
 	for n := 1; ; n++ {
 		err := s.once(ctx, f)
+		var freed <-chan struct{}
+		if s.mustShare(err) {
+			freed = s.freed
+			n-- // as in a full pool, it is no failure to wait
+		}
 		if err == nil || ctx.Err() != nil || n == attempts || !again(err) {
 			return describe(ctx, err)
 		}
-		if err := wait(ctx, rand.N(pause)+pause/2); err != nil {
+		if err := wait(ctx, rand.N(pause)+pause/2, freed); err != nil {
 			return err
 		}
 		pause = min(2*pause, longPause)
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+// mustShare tells whether the server refused another connection while there are some, one of which
+// will do. The pool itself waits for one only when it has as many as it may.
+func (s *Store) mustShare(err error) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &notSent{}) || !errors.As(err, &pgErr) || pgErr.Code != tooManyConnections {
+		return false
+	}
+	stat := s.pool.Stat()
+	return stat.AcquiredConns()+stat.IdleConns() > 0
+}
+
+// wait waits for some time, or until it gets a token, or until the context ends.
+func wait(ctx context.Context, d time.Duration, token <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return nil
+	case <-token:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -86,7 +107,7 @@ func (s *Store) once(ctx context.Context, f func(*pgx.Conn) error) error {
 	if err != nil {
 		return notSent{err}
 	}
-	defer conn.Release()
+	defer s.release(conn)
 	err = f(conn.Conn())
 	if err == nil || !conn.Conn().IsClosed() {
 		return err
@@ -95,6 +116,14 @@ func (s *Store) once(ctx context.Context, f func(*pgx.Conn) error) error {
 		s.pool.Reset()
 	}
 	return lost{err}
+}
+
+func (s *Store) release(conn *pgxpool.Conn) {
+	conn.Release()
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
 }
 
 // describe makes an error fit for the caller: that of his context if it has ended, and without the
@@ -110,8 +139,24 @@ func describe(ctx context.Context, err error) error {
 		return errors.New("the server accepts no writes: it is a standby or set to read-only; " +
 			"name the primary, or open the store read-only")
 	case errors.As(err, &connect):
-		return fmt.Errorf("connect: %w", connect.Unwrap())
+		return connectError{connect.Unwrap()}
 	default:
 		return err
 	}
+}
+
+// connectError joins what went wrong with each host, and with and without TLS, which may be the same.
+type connectError struct{ error }
+
+func (e connectError) Unwrap() error { return e.error }
+
+func (e connectError) Error() string {
+	var said []string
+	for line := range strings.SplitSeq(e.error.Error(), "\n") {
+		// The client library puts a prefix before the first of several.
+		if !slices.ContainsFunc(said, func(s string) bool { return s == line || strings.HasSuffix(s, ": "+line) }) {
+			said = append(said, line)
+		}
+	}
+	return "connect: " + strings.Join(said, "; ")
 }

@@ -13,6 +13,7 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	duplicateTable       = "42P07"
+	tooManyConnections   = "53300"
 )
 
 const (
