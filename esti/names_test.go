@@ -39,6 +39,7 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`(?P<short>\b[0-9a-f]{12}\b)`,
 	`(?P<uid>\b[0-9a-v]{20}\b)`,
 	`(?P<took>\btook=\S+)`,
+	`(?P<ahead>Ahead: +-?[0-9hms]+|"ahead_seconds":-?\d+)`,
 	`(?P<temporary>\.\d+\.new\b)`,
 	`(?P<table>\b\d{6}\.(?:sst|log)\b)`,
 }, "|"))
@@ -81,6 +82,9 @@ func (n *names) stable(kind, text, before string) string {
 		return text
 	case "took":
 		return "took=<duration>"
+	case "ahead":
+		label, value, _ := strings.Cut(text, ":")
+		return label + ":" + value[:len(value)-len(strings.TrimLeft(value, " "))] + "<duration>"
 	case "bytes":
 		label, _, _ := strings.Cut(text, ":")
 		return label + `:"` + n.of(kind, text, text) + `"`
@@ -95,11 +99,17 @@ func (n *names) stable(kind, text, before string) string {
 		id := text[strings.Index(text, "/")+1:]
 		return n.of(hashKind(before), id[:shortDigits], id)
 	case "short":
+		if conflictSide.MatchString(before) {
+			return n.of("identity", text, text)
+		}
 		return n.of("commit", text, text)
 	default:
 		return n.of(kind, text, text)
 	}
 }
+
+// conflictSide is what comes before the identities that are listed with a conflict.
+var conflictSide = regexp.MustCompile(`(?:base|ours|theirs) $`)
 
 // of returns the name of what key identifies. A full ID may show itself later than its first digits.
 func (n *names) of(kind, key, id string) string {

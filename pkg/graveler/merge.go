@@ -41,6 +41,15 @@ type MergeParams struct {
 	AllowDirty bool
 }
 
+func (p MergeParams) validate() error {
+	for _, s := range append([]PrefixStrategy{{Strategy: p.Strategy}}, p.StrategyFor...) {
+		if s.Strategy < StrategyNone || s.Strategy > DestWins {
+			return fmt.Errorf("%w: unknown merge strategy %d", ErrInvalidValue, s.Strategy)
+		}
+	}
+	return p.CommitParams.validate()
+}
+
 // Conflict is an entry that source and destination have both changed since their merge base, and not in the same way. nil: absent.
 type Conflict struct {
 	Key               Key
@@ -57,6 +66,9 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
+	if e.Count == 1 {
+		return fmt.Sprintf("%v: %s", ErrConflict, printable(e.First[0].Key))
+	}
 	return fmt.Sprintf("%v: %d entries, the first is %s", ErrConflict, e.Count, printable(e.First[0].Key))
 }
 
@@ -69,7 +81,7 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 func (g *Graveler) Merge(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (c Commit, err error) {
 	defer g.observe("merge", time.Now(), &err)
 	if err := p.validate(); err != nil {
-		return Commit{}, err
+		return Commit{}, fmt.Errorf("merge %s/%s into %s/%s: %w", repo, source, repo, dest, err)
 	}
 	if err := ValidateBranchID(dest); err != nil {
 		return Commit{}, err

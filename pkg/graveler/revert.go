@@ -47,7 +47,7 @@ func (g *Graveler) CherryPick(ctx context.Context, repo RepositoryID, branch Bra
 }
 
 func (g *Graveler) pick(ctx context.Context, repo RepositoryID, branch BranchID, ref string, op Op, p PickParams) (Commit, error) {
-	if err := p.validate(); err != nil {
+	if err := (MergeParams{CommitParams: p.CommitParams, Strategy: p.Strategy}).validate(); err != nil {
 		return Commit{}, err
 	}
 	if err := ValidateBranchID(branch); err != nil {
@@ -92,6 +92,8 @@ func (g *Graveler) treeBefore(ctx context.Context, repo *Repository, c *Commit, 
 		return g.trees.EmptyTree(), nil
 	case len(c.Parents) == 1 && n == 0:
 		n = 1
+	case n == 0:
+		return "", fmt.Errorf("%w: commit %s is a merge of %d parents: say against which one", ErrInvalidValue, c.ID, len(c.Parents))
 	case n < 1 || n > len(c.Parents):
 		return "", fmt.Errorf("%w: commit %s has %d parents, and parent %d was asked for", ErrInvalidValue, c.ID, len(c.Parents), n)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) branch() *cobra.Command {
-	return group("branch", "Create, list, show and delete branches", a.branchCreate(), a.branchList(), a.branchShow(), a.branchDelete())
+	return group("branch", "Create, list, show, reset and delete branches", a.branchCreate(), a.branchList(), a.branchShow(), a.branchReset(), a.branchDelete())
 }
 
 func (a *app) branchCreate() *cobra.Command {

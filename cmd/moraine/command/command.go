@@ -36,11 +36,11 @@ commands.
 
 Results go to standard output, for people or (--output json) as one JSON object per line: names in snake case, times in UTC, and a key that is
 not UTF-8 once more as key_base64. Commands that only change something print nothing for people; in JSON, create prints what show would, compact
-what 'branch show' would, put and rm print what they wrote or removed, and delete prints nothing. All else goes to standard error; an error is
+and 'branch reset' what 'branch show' would, put and rm print what they wrote or removed, and delete prints nothing. All else goes to standard error; an error is
 one line.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage or a bad name; 3 not found; 4 the state of the store forbids it (exists already, nothing
-to commit, failed precondition, uncommitted changes, read-only).`
+Exit codes: 0 done; 1 failed; 2 wrong usage or a bad name; 3 not found; 4 the state of the store forbids it (exists already, merge conflict,
+nothing to commit, failed precondition, uncommitted changes, read-only).`
 
 // app is what the commands of one run share.
 type app struct {
@@ -119,8 +119,9 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.demo(), a.repo(), a.branch(), a.tag(),
 		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(),
-		a.status(), a.commit(), a.log(), a.show(), a.diff(), a.reflog(),
-		a.compact(), a.clean(), a.kv(), a.version(),
+		a.status(), a.commit(), a.log(), a.show(), a.diff(), a.compare(), a.reflog(),
+		a.merge(), a.revert(), a.cherryPick(),
+		a.compact(), a.clean(), a.clock(), a.kv(), a.version(),
 	)
 	return root
 }

@@ -3,17 +3,13 @@
 package command
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
-	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
 func (a *app) commit() *cobra.Command {
-	var p graveler.CommitParams
-	var meta []string
+	var f commitFlags
 	var date string
 	cmd := &cobra.Command{
 		Use: "commit REPO/BRANCH -m MESSAGE", Short: "Commit what is uncommitted on a branch",
@@ -25,14 +21,12 @@ func (a *app) commit() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if p.Message == "" {
-				return usageError{"--message must not be empty"}
-			}
-			if p.Metadata, err = parsePairs("meta", meta); err != nil {
+			p, err := f.read()
+			if err != nil {
 				return err
 			}
-			if p.Committer == "" {
-				p.Committer = os.Getenv("USER")
+			if p.Message == "" {
+				return usageError{"--message must not be empty"}
 			}
 			if date != "" {
 				if p.CreatedAt, err = parseTime(date); err != nil {
@@ -44,19 +38,12 @@ func (a *app) commit() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.printer.json {
-					return a.printer.object(viewCommit(result.Commit))
-				}
-				return a.printer.line(string(result.Commit.ID))
+				return a.printCommit(result.Commit)
 			})
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&p.Message, "message", "m", "", "what the commit is about")
-	flags.StringArrayVar(&meta, "meta", nil, "metadata as KEY=VALUE; may be repeated")
-	flags.BoolVar(&p.AllowEmpty, "allow-empty", false, "commit even where nothing changed")
-	flags.StringVar(&date, "date", "", "when the commit was made, such as 2026-01-31T23:59:59Z (default: now)")
-	flags.StringVar(&p.Committer, "committer", "", "who commits (default: $USER)")
+	f.define(cmd.Flags(), "what the commit is about")
+	cmd.Flags().StringVar(&date, "date", "", "when the commit was made, such as 2026-01-31T23:59:59Z (default: now)")
 	mustRequire(cmd, "message")
 	return cmd
 }

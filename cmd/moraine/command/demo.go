@@ -18,7 +18,7 @@ import (
 func (a *app) demo() *cobra.Command {
 	return &cobra.Command{
 		Use: "demo [DIR]", Short: "Take a tour with the files of a directory",
-		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare and tag. Every step shows the command that does it. " +
+		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare, tag, merge and revert. Every step shows the command that does it. " +
 			"The directory is only read; the repository stays in the store.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,12 +66,35 @@ func (t *tour) run(ctx context.Context) error {
 		[]string{"diff", t.at("main"), t.at("experiment")},
 		[]string{"get", t.at("experiment:notes/today.txt")},
 		[]string{"tag", "create", t.at("before-experiment"), t.at("main")},
-		[]string{"log", t.at("experiment"), "--graph"},
-		[]string{"reflog", t.at("experiment")})
+	)
 	if err != nil {
 		return err
 	}
+	if err := t.merge(ctx); err != nil {
+		return err
+	}
 	return t.say(fmt.Sprintf("All this stays in %s: look around. To remove it: moraine repo delete %s --force", kv.Redact(t.app.store), t.repo))
+}
+
+// merge brings the branches together again, and undoes it.
+func (t *tour) merge(ctx context.Context) error {
+	err := t.do(ctx, "Both branches have a note of that name now. A merge stops at such a conflict, and changes nothing.",
+		[]string{"put", t.at("main:notes/today.txt"), "--size", "80", "--address", "s3://bucket/notes/other.txt"},
+		[]string{"commit", t.at("main"), "-m", "Another note"},
+		[]string{"merge", t.at("experiment"), t.at("main")})
+	if err != nil {
+		return err
+	}
+	err = t.do(ctx, "A strategy decides conflicts: all, or those of some keys.",
+		[]string{"merge", t.at("experiment"), t.at("main"), "--strategy-for", "notes/=source-wins"},
+		[]string{"log", t.at("main"), "--graph"})
+	if err != nil {
+		return err
+	}
+	return t.do(ctx, "A revert undoes it by another commit: nothing is lost. The log of the branch has it all.",
+		[]string{"revert", t.at("main"), "main", "--parent", "1"},
+		[]string{"diff", t.at("main~1"), t.at("main")},
+		[]string{"reflog", t.at("main")})
 }
 
 // changes are commands that change entries on a new branch; files are among them where there are any.
@@ -140,7 +163,11 @@ func (t *tour) do(ctx context.Context, about string, commands ...[]string) error
 		global := []string{
 			"--store", t.app.store, "--blocks", t.app.blocks, fmt.Sprintf("--quiet=%t", t.app.quiet), fmt.Sprintf("--verbose=%t", t.app.verbose),
 		}
-		if err := execute(ctx, append(global, args...), t.app.stdout, t.app.stderr); err != nil {
+		err := execute(ctx, append(global, args...), t.app.stdout, t.app.stderr)
+		if errors.Is(err, graveler.ErrConflict) { // a sight of the tour, not its failure
+			err = t.app.printer.line("moraine: " + describe(err))
+		}
+		if err != nil {
 			return err
 		}
 	}

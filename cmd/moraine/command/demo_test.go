@@ -22,7 +22,7 @@ func TestTheTourCanBeTakenAgain(t *testing.T) {
 	require.Contains(t, first, "$ moraine repo create demo\n")
 	require.Contains(t, first, "\n$ moraine rm 'demo/experiment:files/it'\\''s a'\n")
 	require.Contains(t, first, "~ files/b\n- files/it's a\n+ notes/today.txt\n")
-	require.Contains(t, first, "(main, tag: before-experiment)")
+	require.Contains(t, first, "(tag: before-experiment)")
 	require.Contains(t, s.ok("demo", data), "$ moraine repo create demo-2\n")
 	require.Len(t, s.objects("repo", "list"), 2)
 	require.Contains(t, s.ok("demo", t.TempDir()), "+ notes/today.txt\n", "a directory without files")

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -12,43 +13,86 @@ import (
 )
 
 func (a *app) diff() *cobra.Command {
-	var prefix string
-	var limit uint
+	var r diffRange
+	var threeDot bool
 	cmd := &cobra.Command{
 		Use: "diff REPO/REF [REPO/REF]", Short: "List the keys in which two refs differ, or the uncommitted changes of a branch",
-		Long:    "List the keys in which the second ref differs from the first, by key: + was added, - was removed, ~ was changed. With one branch alone, list its uncommitted changes.",
+		Long:    "List the keys in which the second ref differs from the first, by key: + was added, - was removed, ~ was changed. With one branch alone, list its uncommitted changes. --three-dot is for two refs: it does what 'moraine compare' does.",
 		Example: "moraine diff lake/main lake/experiment --prefix data/\nmoraine diff lake/main",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := graveler.DiffOptions{Prefix: graveler.Key(prefix)}
-			if len(args) == 1 {
-				at, err := parseBranch(args[0])
-				if err != nil {
-					return err
-				}
-				return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
-					return a.printDiff(limited(s.DiffUncommitted(cmd.Context(), at.repo, at.branch(), o), int(limit)))
-				})
+			if len(args) == 2 && threeDot {
+				return a.compareRefs(cmd.Context(), args, r, (*moraine.Store).Compare)
 			}
-			left, err := parseRef(args[0], "REPO/REF", "lake/main")
+			if len(args) == 2 {
+				return a.compareRefs(cmd.Context(), args, r, (*moraine.Store).Diff)
+			}
+			if threeDot {
+				return usageError{"--three-dot needs two refs"}
+			}
+			at, err := parseBranch(args[0])
 			if err != nil {
 				return err
 			}
-			right, err := parseRef(args[1], "REPO/REF", "lake/experiment")
-			if err == nil {
-				err = sameRepository(left, right)
-			}
-			if err != nil {
-				return err
-			}
-			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-				return a.printDiff(limited(s.Diff(cmd.Context(), left.repo, left.ref, right.ref, o), int(limit)))
+			return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
+				return a.printDiff(limited(s.DiffUncommitted(cmd.Context(), at.repo, at.branch(), r.options()), int(r.limit)))
 			})
 		},
 	}
-	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that start with this")
-	cmd.Flags().UintVar(&limit, "limit", 0, "end after so many keys (0: no limit)")
+	r.define(cmd)
+	cmd.Flags().BoolVar(&threeDot, "three-dot", false, "list only what the second ref has changed since the merge base with the first")
 	return cmd
+}
+
+func (a *app) compare() *cobra.Command {
+	var r diffRange
+	cmd := &cobra.Command{
+		Use: "compare REPO/REF REPO/REF", Short: "List what the second of two refs has changed since their merge base",
+		Long: "List the keys that the second ref has changed since its merge base with the first, the last commit that both have, by key: + was added, - was removed, ~ was changed. " +
+			"It is what a merge of the second into the first is about.",
+		Example: "moraine compare lake/main lake/experiment",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.compareRefs(cmd.Context(), args, r, (*moraine.Store).Compare)
+		},
+	}
+	r.define(cmd)
+	return cmd
+}
+
+// diffRange says what part of a difference is listed.
+type diffRange struct {
+	prefix string
+	limit  uint
+}
+
+func (r *diffRange) define(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.prefix, "prefix", "", "only keys that start with this")
+	cmd.Flags().UintVar(&r.limit, "limit", 0, "end after so many keys (0: no limit)")
+}
+
+func (r diffRange) options() graveler.DiffOptions {
+	return graveler.DiffOptions{Prefix: graveler.Key(r.prefix)}
+}
+
+// comparison is one of the ways to compare two refs.
+type comparison func(s *moraine.Store, ctx context.Context, repo graveler.RepositoryID, left, right string, o graveler.DiffOptions) iter.Seq2[graveler.Diff, error]
+
+func (a *app) compareRefs(ctx context.Context, args []string, r diffRange, how comparison) error {
+	left, err := parseRef(args[0], "REPO/REF", "lake/main")
+	if err != nil {
+		return err
+	}
+	right, err := parseRef(args[1], "REPO/REF", "lake/experiment")
+	if err == nil {
+		err = sameRepository(left, right)
+	}
+	if err != nil {
+		return err
+	}
+	return a.use(ctx, reading, func(s *moraine.Store) error {
+		return a.printDiff(limited(how(s, ctx, left.repo, left.ref, right.ref, r.options()), int(r.limit)))
+	})
 }
 
 // change is what happened to a key.
@@ -83,18 +127,20 @@ func (a *app) printDiff(diffs iter.Seq2[graveler.Diff, error]) error {
 	return nil
 }
 
-func viewDiff(name string, d graveler.Diff) any {
-	side := func(v *graveler.Value) *valueView {
-		if v == nil {
-			return nil
-		}
-		view := viewValue(*v)
-		return &view
+// viewSide is nil for an entry that is not there.
+func viewSide(v *graveler.Value) *valueView {
+	if v == nil {
+		return nil
 	}
+	view := viewValue(*v)
+	return &view
+}
+
+func viewDiff(name string, d graveler.Diff) any {
 	return struct {
 		Change string `json:"change"`
 		keyView
 		Left  *valueView `json:"left,omitempty"`
 		Right *valueView `json:"right,omitempty"`
-	}{name, viewKey(d.Key), side(d.Left), side(d.Right)}
+	}{name, viewKey(d.Key), viewSide(d.Left), viewSide(d.Right)}
 }

@@ -133,6 +133,7 @@ func hints() []struct {
 		{graveler.ErrExists, "choose another name"},
 		{graveler.ErrNoChanges, "use --allow-empty to commit anyway"},
 		{graveler.ErrDirtyBranch, "commit them, or use --force to lose them"},
+		{graveler.ErrClockSkew, "'moraine clock' shows both times"},
 		{graveler.ErrDefaultBranch, "delete the repository instead, or leave it"},
 		{graveler.ErrRepositoryInDeletion, "'moraine clean' finishes the deletion"},
 		{graveler.ErrRepositoryNotFound, "'moraine repo list' shows what there is"},

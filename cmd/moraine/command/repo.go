@@ -27,6 +27,9 @@ func (a *app) repoCreate() *cobra.Command {
 			if err == nil {
 				err = graveler.ValidateBranchID(p.DefaultBranch)
 			}
+			if err == nil {
+				p.Namespace, err = lastingURL(p.Namespace)
+			}
 			if err != nil {
 				return err
 			}

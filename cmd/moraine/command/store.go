@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error
 func (a *app) useBranch(ctx context.Context, how access, at address, fn func(*moraine.Store) error) error {
 	return a.use(ctx, how, func(s *moraine.Store) error {
 		err := fn(s)
-		if errors.Is(err, graveler.ErrBranchNotFound) {
+		if errors.Is(err, graveler.ErrBranchNotFound) && !errors.Is(err, graveler.ErrRefNotFound) { // it is not another ref that was not found
 			if _, resolved := s.ResolveRef(ctx, at.repo, at.ref); resolved == nil {
 				return hinted{err, fmt.Sprintf("%s is a tag or a commit, which never changes", at.ref)}
 			}
@@ -147,6 +148,16 @@ func localPath(url string) (string, bool) {
 	default:
 		return "", false
 	}
+}
+
+// lastingURL makes the relative path of a file URL absolute: stored as it is, it would be another place in another working directory.
+func lastingURL(url string) (string, error) {
+	scheme, path, _ := strings.Cut(url, ":")
+	if !strings.EqualFold(scheme, "file") || path == "" || strings.HasPrefix(path, "/") {
+		return url, nil
+	}
+	path, err := filepath.Abs(path)
+	return scheme + ":" + path, err
 }
 
 // isDatabase reports whether a URL names a database on a server.
