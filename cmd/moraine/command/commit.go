@@ -6,15 +6,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
 func (a *app) commit() *cobra.Command {
 	var f commitFlags
 	var date string
+	var prefixes []string
 	cmd := &cobra.Command{
 		Use: "commit REPO/BRANCH -m MESSAGE", Short: "Commit what is uncommitted on a branch",
-		Long:    "Commit everything that is uncommitted on a branch, and print the ID of the commit.",
-		Example: `moraine commit lake/main -m "Data of January"`,
+		Long:    "Commit everything that is uncommitted on a branch, or with --prefix a part of it, and print the ID of the commit.",
+		Example: "moraine commit lake/main -m \"Data of January\"\nmoraine commit lake/main -m \"Only the raw data\" --prefix raw/",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseBranch(args[0])
@@ -33,6 +35,7 @@ func (a *app) commit() *cobra.Command {
 					return err
 				}
 			}
+			p.Prefixes = keys(prefixes)
 			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				result, err := s.Commit(cmd.Context(), at.repo, at.branch(), p)
 				if err != nil {
@@ -44,8 +47,18 @@ func (a *app) commit() *cobra.Command {
 	}
 	f.define(cmd.Flags(), "what the commit is about")
 	cmd.Flags().StringVar(&date, "date", "", "when the commit was made, such as 2026-01-31T23:59:59Z (default: now)")
+	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "commit only the changes of keys that begin so, and leave the others uncommitted (may be repeated)")
 	mustRequire(cmd, "message")
 	return cmd
+}
+
+// keys turns the values of a flag into keys or prefixes.
+func keys(texts []string) []graveler.Key {
+	var all []graveler.Key
+	for _, t := range texts {
+		all = append(all, graveler.Key(t))
+	}
+	return all
 }
 
 // mustRequire marks a flag that has just been defined as required.

@@ -20,9 +20,11 @@ func (a *app) log() *cobra.Command {
 	var o graveler.LogOptions
 	var drawn bool
 	var limit uint
+	var since, until string
+	var prefixes []string
 	cmd := &cobra.Command{
 		Use: "log REPO/REF", Short: "List the commits that a ref reaches, newest first",
-		Example: "moraine log lake/main\nmoraine log lake/main --graph --limit 20",
+		Example: "moraine log lake/main\nmoraine log lake/main --graph --limit 20\nmoraine log lake/main --prefix raw/ --since 2026-01-31",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseRef(args[0], "REPO/REF", "lake/main")
@@ -32,6 +34,13 @@ func (a *app) log() *cobra.Command {
 			if drawn && a.printer.json {
 				return usageError{"--graph is a drawing: it has no JSON form"}
 			}
+			if drawn && (since != "" || until != "" || o.Committer != "" || len(prefixes) > 0) {
+				return usageError{"--graph shows how all commits follow each other: it does not go with --since, --until, --author and --prefix"}
+			}
+			if o.Since, o.Until, err = parsePeriod(since, until); err != nil {
+				return err
+			}
+			o.Prefixes = keys(prefixes)
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
 				commits := limited(s.Log(cmd.Context(), at.repo, at.ref, o), int(limit))
 				if drawn {
@@ -43,8 +52,23 @@ func (a *app) log() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&drawn, "graph", false, "draw how commits follow each other, and which branches and tags stand on them")
 	cmd.Flags().BoolVar(&o.FirstParent, "first-parent", false, "follow only the first parent of each commit")
+	cmd.Flags().StringVar(&since, "since", "", "leave out commits made before this time")
+	cmd.Flags().StringVar(&until, "until", "", "leave out commits made after this time")
+	cmd.Flags().StringVar(&o.Committer, "author", "", "show only the commits of this committer")
+	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "show only commits that changed keys that begin so (may be repeated)")
 	cmd.Flags().UintVar(&limit, "limit", 0, "end after so many commits (0: no limit)")
 	return cmd
+}
+
+// parsePeriod reads the two ends of a period, each of which may be open.
+func parsePeriod(since, until string) (from, to time.Time, err error) {
+	if since != "" {
+		from, err = parseTime(since)
+	}
+	if err == nil && until != "" {
+		to, err = parseTime(until)
+	}
+	return from, to, err
 }
 
 func commitCells(c graveler.Commit) []string {
