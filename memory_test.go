@@ -5,7 +5,6 @@ package moraine_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -97,10 +96,7 @@ func largestHeap(t *testing.T, n int) (commit, list int64) {
 }
 
 func TestMemoryOfCommitAndListDoesNotGrowWithEntries(t *testing.T) {
-	few, many := 20_000, 200_000
-	if os.Getenv("MORAINE_NIGHTLY") != "" {
-		few, many = 100_000, 1_000_000
-	}
+	const few, many = 100_000, 1_000_000
 	commitFew, listFew := largestHeap(t, few)
 	commitMany, listMany := largestHeap(t, many)
 	t.Logf("live heap in KiB of %d and of %d entries: commit %d, %d; list %d, %d", few, many, commitFew>>10, commitMany>>10, listFew>>10, listMany>>10)
