@@ -29,11 +29,12 @@ func (g *Graveler) Get(ctx context.Context, repo RepositoryID, ref string, key K
 	if err := ValidateKey(key); err != nil {
 		return nil, err
 	}
-	known := g.knowsBranch(repo, BranchID(ref))
-	if known {
+	// Of a branch that this process has seen Get need not ask what the name is.
+	_, known := g.knownBranch(repo, BranchID(ref))
+	if known != nil {
 		v, err = g.getStaged(ctx, repo, BranchID(ref), key)
 	}
-	if !known || errors.Is(err, ErrBranchNotFound) {
+	if known == nil || errors.Is(err, ErrBranchNotFound) {
 		v, err = g.getRef(ctx, repo, ref, key)
 	}
 	if err == nil && v == nil {
@@ -43,16 +44,6 @@ func (g *Graveler) Get(ctx context.Context, repo RepositoryID, ref string, key K
 		return nil, fmt.Errorf("get %s/%s:%s: %w", repo, ref, printable(key), err)
 	}
 	return v, nil
-}
-
-// knowsBranch reports whether this process has seen a live branch of this name, which saves Get asking what the name is.
-func (g *Graveler) knowsBranch(id RepositoryID, name BranchID) bool {
-	repo, ok := g.repositories.GetIfPresent(id)
-	if !ok {
-		return false
-	}
-	b, ok := g.branches.GetIfPresent(g.branchKey(repo, name))
-	return ok && b.State == BranchLive
 }
 
 func (g *Graveler) getRef(ctx context.Context, repo RepositoryID, ref string, key Key) (v *Value, err error) {

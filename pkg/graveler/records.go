@@ -35,12 +35,11 @@ func stateError(s RepositoryState) error {
 
 // cachedRepository is repository without a read where the record is known. Whoever relies on it must go on to read or fence a branch record with
 // liveBranch, which notices that the repository has gone.
-func (g *Graveler) cachedRepository(ctx context.Context, id RepositoryID) (r *Repository, cached bool, err error) {
+func (g *Graveler) cachedRepository(ctx context.Context, id RepositoryID) (*Repository, error) {
 	if r, ok := g.repositories.GetIfPresent(id); ok {
-		return r, true, nil
+		return r, nil
 	}
-	r, err = g.repository(ctx, id)
-	return r, false, err
+	return g.repository(ctx, id)
 }
 
 // writable reads the record of a repository that may be written to.
@@ -94,8 +93,8 @@ func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchI
 	if err := ValidateBranchID(branch); err != nil {
 		return err
 	}
-	repo, b, fresh := g.knownBranch(id, branch)
-	for {
+	repo, b := g.knownBranch(id, branch)
+	for fresh := false; ; {
 		if b == nil {
 			var err error
 			if repo, b, err = g.freshBranch(ctx, id, branch); err != nil {
@@ -111,21 +110,21 @@ func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchI
 }
 
 // knownBranch returns the records that this process remembers, nil where it does not have both. They are a hint.
-func (g *Graveler) knownBranch(id RepositoryID, branch BranchID) (repo *Repository, b *Branch, fresh bool) {
+func (g *Graveler) knownBranch(id RepositoryID, branch BranchID) (*Repository, *Branch) {
 	repo, ok := g.repositories.GetIfPresent(id)
 	if !ok {
-		return nil, nil, false
+		return nil, nil
 	}
 	if b, ok := g.branches.GetIfPresent(g.branchKey(repo, branch)); ok && b.State == BranchLive {
-		return repo, b, false
+		return repo, b
 	}
-	return nil, nil, false
+	return nil, nil
 }
 
 // freshBranch reads the record of a live branch, and after it that of its repository: a branch that a late writer left in the partition of a
 // repository that is gone must not be taken for one. The repository's record is asked for first only where this process has none.
 func (g *Graveler) freshBranch(ctx context.Context, id RepositoryID, branch BranchID) (*Repository, *Branch, error) {
-	guess, _, err := g.cachedRepository(ctx, id)
+	guess, err := g.cachedRepository(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}

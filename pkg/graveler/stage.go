@@ -122,7 +122,7 @@ func (g *Graveler) Delete(ctx context.Context, repo RepositoryID, branch BranchI
 	if err := ValidateKey(key); err != nil {
 		return err
 	}
-	r, _, err := g.cachedRepository(ctx, repo)
+	r, err := g.cachedRepository(ctx, repo)
 	if err != nil {
 		return err
 	}
