@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"testing"
@@ -270,10 +269,7 @@ func largestHeaps(t *testing.T, n int) (apply, scan, diff int64) {
 }
 
 func TestMemoryDoesNotGrowWithEntries(t *testing.T) {
-	few, many := 50_000, 500_000
-	if os.Getenv("MORAINE_NIGHTLY") != "" {
-		few, many = 100_000, 1_000_000
-	}
+	const few, many = 100_000, 1_000_000
 	applyFew, scanFew, diffFew := largestHeaps(t, few)
 	applyMany, scanMany, diffMany := largestHeaps(t, many)
 	t.Logf("live heap in KiB of %d and of %d entries: apply %d, %d; scan %d, %d; diff %d, %d", few, many,

@@ -48,7 +48,7 @@ func heap() int64 {
 func TestMemoryDoesNotGrowWithFiles(t *testing.T) {
 	few, many := 1_000, 10_000
 	if os.Getenv("MORAINE_NIGHTLY") != "" {
-		few, many = 10_000, 100_000
+		few, many = 100_000, 1_000_000
 	}
 	heapFew, heapMany := largestHeap(t, few), largestHeap(t, many)
 	t.Logf("live heap in KiB of %d and of %d files: %d, %d", few, many, heapFew>>10, heapMany>>10)
