@@ -11,8 +11,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
@@ -23,10 +26,14 @@ var _ graveler.Trees = (*Store)(nil)
 type Store struct {
 	mu    sync.Mutex
 	trees map[string]map[graveler.MetaRangeID][]graveler.Entry // by namespace
+	// written says when a tree was last written, by namespace and ID.
+	written map[string]time.Time
 }
 
 // New returns a store without trees.
-func New() *Store { return &Store{trees: map[string]map[graveler.MetaRangeID][]graveler.Entry{}} }
+func New() *Store {
+	return &Store{trees: map[string]map[graveler.MetaRangeID][]graveler.Entry{}, written: map[string]time.Time{}}
+}
 
 // EmptyTree implements [graveler.Trees].
 func (s *Store) EmptyTree() graveler.MetaRangeID { return identify(nil) }
@@ -63,6 +70,7 @@ func (s *Store) save(ns string, entries []graveler.Entry) graveler.MetaRangeID {
 	}
 	id := identify(entries)
 	s.trees[ns][id] = entries
+	s.written[ns+"/"+string(id)] = time.Now()
 	return id
 }
 
@@ -119,6 +127,69 @@ func (s *Store) Apply(ctx context.Context, ns string, tree graveler.MetaRangeID,
 		return "", err
 	}
 	return s.save(ns, append(entries, old...)), nil
+}
+
+// Walk implements [graveler.Trees]. A tree is one file, its root.
+func (s *Store) Walk(ctx context.Context, ns string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (bool, error)) error {
+	if tree == s.EmptyTree() {
+		return ctx.Err()
+	}
+	enter, err := visit(graveler.TreeFile{ID: string(tree), Root: true})
+	if err == nil && enter {
+		_, err = s.load(ns, tree)
+	}
+	return err
+}
+
+// ListFiles implements [graveler.Trees].
+func (s *Store) ListFiles(_ context.Context, ns string) iter.Seq2[graveler.StoredFile, error] {
+	return func(yield func(graveler.StoredFile, error) bool) {
+		for _, f := range s.files(ns) {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) files(ns string) []graveler.StoredFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var files []graveler.StoredFile
+	for _, id := range slices.Sorted(maps.Keys(s.trees[ns])) {
+		files = append(files, graveler.StoredFile{Name: string(id), ID: string(id), Size: int64(len(s.trees[ns][id])), ModTime: s.written[ns+"/"+string(id)]})
+	}
+	return files
+}
+
+// CheckFile implements [graveler.Trees].
+func (s *Store) CheckFile(_ context.Context, ns string, f graveler.TreeFile) error {
+	_, err := s.load(ns, graveler.MetaRangeID(f.ID))
+	return err
+}
+
+// ScanFile implements [graveler.Trees].
+func (s *Store) ScanFile(_ context.Context, ns, id string) iter.Seq2[graveler.Entry, error] {
+	return func(yield func(graveler.Entry, error) bool) {
+		entries, err := s.load(ns, graveler.MetaRangeID(id))
+		if err != nil {
+			yield(graveler.Entry{}, err)
+		}
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// CopyTree implements [graveler.Trees].
+func (s *Store) CopyTree(_ context.Context, from, to string, tree graveler.MetaRangeID) error {
+	entries, err := s.load(from, tree)
+	if err == nil {
+		s.save(to, entries)
+	}
+	return err
 }
 
 // Drop implements [graveler.Trees].

@@ -179,7 +179,7 @@ func TestBranchLifecycle(t *testing.T) {
 
 	repo, err := f.config.Refs.GetRepository(ctx, "lake")
 	require.NoError(t, err)
-	require.Equal(t, []string{b.UID, again.UID}, collect(t, f.config.Refs.ScanLogNames(ctx, repo, "feature/x")))
+	require.Equal(t, []graveler.LogName{{Branch: "feature/x", UID: b.UID}, {Branch: "feature/x", UID: again.UID}}, collect(t, f.config.Refs.ScanLogNames(ctx, repo, "feature/x")))
 	moves := collect(t, f.config.Refs.ScanMoves(ctx, repo, b.UID, 0, time.Now().UnixNano()))
 	require.Len(t, moves, 2, "the log of the deleted branch is whole without its record")
 	require.Equal(t, graveler.OpDelete, moves[1].Op)

@@ -3,8 +3,10 @@
 package graveler
 
 import (
+	"bytes"
 	"context"
 	"iter"
+	"time"
 )
 
 // Refs is what this package asks of the store of records. Package ref implements it on a key/value store.
@@ -18,6 +20,8 @@ type Refs interface {
 	Commits
 	Tags
 	Moves
+	Pins
+	Expirations
 	Settings
 	Cleanups
 	Clock
@@ -51,6 +55,8 @@ type Commits interface {
 	// GetCommit returns ErrCommitNotFound where there is none.
 	GetCommit(ctx context.Context, repo *Repository, id CommitID) (*Commit, error)
 	PutCommit(ctx context.Context, repo *Repository, c *Commit) error
+	// RemoveCommit removes a commit that nothing refers to. It may be repeated.
+	RemoveCommit(ctx context.Context, repo *Repository, id CommitID) error
 	ScanCommits(ctx context.Context, repo *Repository, from CommitID) iter.Seq2[*Commit, error]
 }
 
@@ -73,8 +79,53 @@ type Moves interface {
 	ScanMoves(ctx context.Context, repo *Repository, branchUID string, from, through int64) iter.Seq2[Move, error]
 	// PutLogName records that the name had a branch with this UID.
 	PutLogName(ctx context.Context, repo *Repository, branch BranchID, branchUID string) error
-	// ScanLogNames yields the UIDs of the branches that the name has had, oldest first.
-	ScanLogNames(ctx context.Context, repo *Repository, branch BranchID) iter.Seq2[string, error]
+	// ScanLogNames yields the logs that the name has had, oldest first; where branch is "", those of all names, by name.
+	ScanLogNames(ctx context.Context, repo *Repository, branch BranchID) iter.Seq2[LogName, error]
+	// RemoveLogName takes back what PutLogName recorded, and the start of the log. It may be repeated.
+	RemoveLogName(ctx context.Context, repo *Repository, name LogName) error
+	// RemoveMove removes the move at a time. It may be repeated.
+	RemoveMove(ctx context.Context, repo *Repository, branchUID string, at int64) error
+	// LogStart is the time before which moves may have been removed; 0 where none was.
+	LogStart(ctx context.Context, repo *Repository, branchUID string) (int64, error)
+	PutLogStart(ctx context.Context, repo *Repository, branchUID string, at int64) error
+}
+
+// LogName says that a branch name had the branch with a UID, whose moves are its log.
+type LogName struct {
+	Branch BranchID
+	UID    string
+}
+
+// Pins are trees and log moves that somebody outside the version history relies on, by owner.
+type Pins interface {
+	// PutPin writes the pin of an owner, in the place of the one before.
+	PutPin(ctx context.Context, repo *Repository, p Pin) error
+	// RemovePin may be repeated.
+	RemovePin(ctx context.Context, repo *Repository, owner string) error
+	ScanPins(ctx context.Context, repo *Repository) iter.Seq2[Pin, error]
+}
+
+// Pin keeps trees, and of some logs the moves from a time on (by branch UID, nanoseconds since the epoch), from being removed by retention.
+type Pin struct {
+	Owner string
+	Trees []MetaRangeID
+	Logs  map[string]int64
+}
+
+// Expirations are the commits whose trees retention is taking away, or has taken.
+type Expirations interface {
+	PutExpiration(ctx context.Context, repo *Repository, e Expiration) error
+	// GetExpiration returns ErrNotFound where the commit has none.
+	GetExpiration(ctx context.Context, repo *Repository, id CommitID) (Expiration, error)
+	// RemoveExpiration may be repeated.
+	RemoveExpiration(ctx context.Context, repo *Repository, id CommitID) error
+	ScanExpirations(ctx context.Context, repo *Repository) iter.Seq2[Expiration, error]
+}
+
+// Expiration says since when (nanoseconds since the epoch) nobody may begin to rely on the tree of a commit.
+type Expiration struct {
+	Commit CommitID
+	At     int64
 }
 
 // Settings are named documents of a repository, each replaced as a whole.
@@ -171,6 +222,7 @@ type StagingLimits struct {
 //
 // ns is the namespace of the repository. A tree that these return is complete and durable. A missing, truncated or altered file is an error that names it.
 type Trees interface {
+	TreeFiles
 	// EmptyTree is the ID of the tree without entries; it needs no file.
 	EmptyTree() MetaRangeID
 	// CheckNamespace makes sure that ns can hold files.
@@ -185,6 +237,45 @@ type Trees interface {
 	Drop(ctx context.Context, ns string) error
 	// Diff iterates over the keys on which two trees differ, by key.
 	Diff(ctx context.Context, ns string, left, right MetaRangeID) Iterator[Diff]
+}
+
+// TreeFiles are the files of trees one by one, for those who check, copy and remove them.
+type TreeFiles interface {
+	// Walk visits the files of a tree, each before those below it; a file is only read where visit says to enter it.
+	Walk(ctx context.Context, ns string, tree MetaRangeID, visit func(TreeFile) (enter bool, err error)) error
+	// ListFiles yields every file of a namespace, also those that are not of a tree.
+	ListFiles(ctx context.Context, ns string) iter.Seq2[StoredFile, error]
+	// CheckFile reads a file and checks all of it, its ID included. What is missing or not as it was written is ErrCorrupt.
+	CheckFile(ctx context.Context, ns string, f TreeFile) error
+	// ScanFile yields the entries of one range. They are valid until the next step.
+	ScanFile(ctx context.Context, ns, id string) iter.Seq2[Entry, error]
+	// CopyTree makes a tree of one namespace one of another, durably.
+	CopyTree(ctx context.Context, from, to string, tree MetaRangeID) error
+}
+
+// TreeFile is a file as the tree above it describes it.
+type TreeFile struct {
+	ID string
+	// Root: it is the metarange that the tree is named by. Nothing above describes it, and only ID is set.
+	Root bool
+	// Level is 0 for a range, and more for the metaranges above.
+	Level       int
+	First, Last Key
+	Entries     uint64 // below it
+	Bytes       uint64 // of keys, identities and data of these
+}
+
+// Equal reports whether two descriptions agree.
+func (f TreeFile) Equal(o TreeFile) bool {
+	return f.ID == o.ID && f.Root == o.Root && f.Level == o.Level && bytes.Equal(f.First, o.First) && bytes.Equal(f.Last, o.Last) && f.Entries == o.Entries && f.Bytes == o.Bytes
+}
+
+// StoredFile is a file that is in a namespace.
+type StoredFile struct {
+	Name    string
+	ID      string // "": it is no file of a tree
+	Size    int64  // bytes
+	ModTime time.Time
 }
 
 // Iterator walks a sorted sequence. It is used by one goroutine at a time and must be closed.

@@ -50,6 +50,12 @@ func messageAt(partition, key string) proto.Message {
 		return &refpb.MoveData{}
 	case logNamesPrefix:
 		return &refpb.LogNameData{}
+	case logStartPrefix:
+		return &refpb.LogStartData{}
+	case pinsPrefix:
+		return &refpb.PinData{}
+	case expiryPrefix:
+		return &refpb.ExpirationData{}
 	case settingsPrefix:
 		return &refpb.SettingData{}
 	case chunksPrefix:

@@ -25,6 +25,9 @@ func TestEveryRecordStandsUnderItsKeyAndDecodes(t *testing.T) {
 	require.NoError(t, refs.CreateTag(ctx, repo, &graveler.Tag{ID: "v1/rc", Commit: "c1"}))
 	require.NoError(t, refs.PutMove(ctx, repo, uid, graveler.Move{Time: 1_700_000_000_000_000_000, Op: graveler.OpCreate, New: "c1"}))
 	require.NoError(t, refs.PutLogName(ctx, repo, "feature/x", uid))
+	require.NoError(t, refs.PutLogStart(ctx, repo, uid, 7))
+	require.NoError(t, refs.PutPin(ctx, repo, graveler.Pin{Owner: "lifecycle"}))
+	require.NoError(t, refs.PutExpiration(ctx, repo, graveler.Expiration{Commit: "c1", At: 7}))
 	_, err = refs.PutSetting(ctx, repo, "retention", []byte("keep"), nil)
 	require.NoError(t, err)
 	require.NoError(t, refs.PutCleanup(ctx, graveler.Cleanup{Partition: "lake-main:t1"}))
@@ -40,6 +43,9 @@ func TestEveryRecordStandsUnderItsKeyAndDecodes(t *testing.T) {
 			"tags/v1/rc":                       &refpb.TagData{},
 			"log/" + uid + "/17979cfe362a0000": &refpb.MoveData{},
 			"log-names/feature/x:" + uid:       &refpb.LogNameData{},
+			"log-start/" + uid:                 &refpb.LogStartData{},
+			"pins/lifecycle":                   &refpb.PinData{},
+			"expirations/c1":                   &refpb.ExpirationData{},
 			"settings/retention":               &refpb.SettingData{},
 		},
 	} {

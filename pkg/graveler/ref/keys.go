@@ -27,6 +27,9 @@ const (
 	tagsPrefix     = "tags/"
 	logPrefix      = "log/"
 	logNamesPrefix = "log-names/"
+	logStartPrefix = "log-start/"
+	pinsPrefix     = "pins/"
+	expiryPrefix   = "expirations/"
 	settingsPrefix = "settings/"
 	chunksPrefix   = "setting-chunks/"
 

@@ -4,6 +4,7 @@ package ref
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -68,9 +69,55 @@ func (s *Store) putLogName(ctx context.Context, repo *graveler.Repository, branc
 
 // ScanLogNames implements [graveler.Moves]. UIDs sort by the second in which they were made; two
 // branches of one second are in no particular order.
-func (s *Store) ScanLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[string, error] {
-	what := "log names of " + string(repo.ID) + "/" + string(branch)
-	return scan(ctx, s, what, repo.Partition(), logNamesOf(branch), "", decodeLogName)
+func (s *Store) ScanLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[graveler.LogName, error] {
+	prefix := logNamesPrefix
+	if branch != "" {
+		prefix = logNamesOf(branch)
+	}
+	return scan(ctx, s, "log names of "+string(repo.ID)+"/"+string(branch), repo.Partition(), prefix, "", decodeLogName)
+}
+
+// RemoveLogName implements [graveler.Moves].
+func (s *Store) RemoveLogName(ctx context.Context, repo *graveler.Repository, name graveler.LogName) error {
+	err := s.delete(ctx, locate(repo.Partition(), logNamesOf(name.Branch)+name.UID))
+	if err == nil {
+		err = s.delete(ctx, locateLogStart(repo, name.UID))
+	}
+	return wrap(err, "remove log name %s/%s of branch %s", repo.ID, name.Branch, name.UID)
+}
+
+// RemoveMove implements [graveler.Moves].
+func (s *Store) RemoveMove(ctx context.Context, repo *graveler.Repository, branchUID string, at int64) error {
+	err := s.delete(ctx, locate(repo.Partition(), logOf(branchUID)+hexDigits(uint64(at))))
+	return wrap(err, "remove move %d of branch %s of %s", at, branchUID, repo.ID)
+}
+
+// LogStart implements [graveler.Moves].
+func (s *Store) LogStart(ctx context.Context, repo *graveler.Repository, branchUID string) (int64, error) {
+	at, err := get(ctx, s, locateLogStart(repo, branchUID), graveler.ErrNotFound, decodeLogStart)
+	if errors.Is(err, graveler.ErrNotFound) {
+		return 0, nil
+	}
+	return at, wrap(err, "get log start of branch %s of %s", branchUID, repo.ID)
+}
+
+// PutLogStart implements [graveler.Moves].
+func (s *Store) PutLogStart(ctx context.Context, repo *graveler.Repository, branchUID string, at int64) error {
+	err := checkUID(branchUID)
+	if err == nil {
+		err = s.set(ctx, locateLogStart(repo, branchUID), &refpb.LogStartData{BranchUid: branchUID, Time: at})
+	}
+	return wrap(err, "put log start of branch %s of %s", branchUID, repo.ID)
+}
+
+func locateLogStart(repo *graveler.Repository, branchUID string) location {
+	return locate(repo.Partition(), logStartPrefix+branchUID)
+}
+
+func decodeLogStart(at location, value []byte) (int64, error) {
+	m := &refpb.LogStartData{}
+	err := at.decode(value, m, func() string { return logStartPrefix + m.BranchUid })
+	return m.Time, err
 }
 
 // decodeMove takes everything but the time from the value: the rest of the key is what the scan asked for.
@@ -86,10 +133,10 @@ func decodeMove(at location, value []byte) (graveler.Move, error) {
 	return moveOf(m), nil
 }
 
-func decodeLogName(at location, value []byte) (string, error) {
+func decodeLogName(at location, value []byte) (graveler.LogName, error) {
 	m := &refpb.LogNameData{}
 	err := at.decode(value, m, func() string { return logNamesOf(graveler.BranchID(m.Branch)) + m.BranchUid })
-	return m.BranchUid, err
+	return graveler.LogName{Branch: graveler.BranchID(m.Branch), UID: m.BranchUid}, err
 }
 
 func setMove(m *refpb.MoveData, move graveler.Move) {

@@ -118,6 +118,11 @@ func (s *Store) set(ctx context.Context, at location, m proto.Message) error {
 	return Outcome(s.kv.Set(ctx, at.partition, at.key, value))
 }
 
+// delete removes a record whatever it is.
+func (s *Store) delete(ctx context.Context, at location) error {
+	return Outcome(s.kv.Delete(ctx, at.partition, at.key))
+}
+
 // remove removes a record conditionally on the stamp.
 func (s *Store) remove(ctx context.Context, at location, stamp graveler.Stamp) error {
 	return Outcome(s.kv.DeleteIf(ctx, at.partition, at.key, condition(stamp)))

@@ -663,6 +663,173 @@ func (x *LogNameData) GetBranchUid() string {
 	return ""
 }
 
+// Partition of the repository, key log-start/<branch UID>.
+type LogStartData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BranchUid     string                 `protobuf:"bytes,1,opt,name=branch_uid,json=branchUid,proto3" json:"branch_uid,omitempty"`
+	Time          int64                  `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"` // moves before it may have been removed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogStartData) Reset() {
+	*x = LogStartData{}
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogStartData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogStartData) ProtoMessage() {}
+
+func (x *LogStartData) ProtoReflect() protoreflect.Message {
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogStartData.ProtoReflect.Descriptor instead.
+func (*LogStartData) Descriptor() ([]byte, []int) {
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LogStartData) GetBranchUid() string {
+	if x != nil {
+		return x.BranchUid
+	}
+	return ""
+}
+
+func (x *LogStartData) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+// Partition of the repository, key pins/<owner>.
+type PinData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Owner         string                 `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	Trees         []string               `protobuf:"bytes,2,rep,name=trees,proto3" json:"trees,omitempty"`                                                                          // metarange IDs
+	Logs          map[string]int64       `protobuf:"bytes,3,rep,name=logs,proto3" json:"logs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by branch UID: the moves from this time on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinData) Reset() {
+	*x = PinData{}
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinData) ProtoMessage() {}
+
+func (x *PinData) ProtoReflect() protoreflect.Message {
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinData.ProtoReflect.Descriptor instead.
+func (*PinData) Descriptor() ([]byte, []int) {
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PinData) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *PinData) GetTrees() []string {
+	if x != nil {
+		return x.Trees
+	}
+	return nil
+}
+
+func (x *PinData) GetLogs() map[string]int64 {
+	if x != nil {
+		return x.Logs
+	}
+	return nil
+}
+
+// Partition of the repository, key expirations/<commit ID>.
+type ExpirationData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Commit        string                 `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExpirationData) Reset() {
+	*x = ExpirationData{}
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExpirationData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExpirationData) ProtoMessage() {}
+
+func (x *ExpirationData) ProtoReflect() protoreflect.Message {
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExpirationData.ProtoReflect.Descriptor instead.
+func (*ExpirationData) Descriptor() ([]byte, []int) {
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExpirationData) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *ExpirationData) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
 // Partition of the repository, key commits/<id>.
 type CommitData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -683,7 +850,7 @@ type CommitData struct {
 
 func (x *CommitData) Reset() {
 	*x = CommitData{}
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[5]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +862,7 @@ func (x *CommitData) String() string {
 func (*CommitData) ProtoMessage() {}
 
 func (x *CommitData) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[5]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +875,7 @@ func (x *CommitData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitData.ProtoReflect.Descriptor instead.
 func (*CommitData) Descriptor() ([]byte, []int) {
-	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{5}
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CommitData) GetId() string {
@@ -799,7 +966,7 @@ type TagData struct {
 
 func (x *TagData) Reset() {
 	*x = TagData{}
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[6]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +978,7 @@ func (x *TagData) String() string {
 func (*TagData) ProtoMessage() {}
 
 func (x *TagData) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[6]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +991,7 @@ func (x *TagData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagData.ProtoReflect.Descriptor instead.
 func (*TagData) Descriptor() ([]byte, []int) {
-	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{6}
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TagData) GetId() string {
@@ -858,7 +1025,7 @@ type SettingData struct {
 
 func (x *SettingData) Reset() {
 	*x = SettingData{}
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[7]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +1037,7 @@ func (x *SettingData) String() string {
 func (*SettingData) ProtoMessage() {}
 
 func (x *SettingData) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[7]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +1050,7 @@ func (x *SettingData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingData.ProtoReflect.Descriptor instead.
 func (*SettingData) Descriptor() ([]byte, []int) {
-	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{7}
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SettingData) GetName() string {
@@ -953,7 +1120,7 @@ type SettingChunk struct {
 
 func (x *SettingChunk) Reset() {
 	*x = SettingChunk{}
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[8]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1132,7 @@ func (x *SettingChunk) String() string {
 func (*SettingChunk) ProtoMessage() {}
 
 func (x *SettingChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[8]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1145,7 @@ func (x *SettingChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChunk.ProtoReflect.Descriptor instead.
 func (*SettingChunk) Descriptor() ([]byte, []int) {
-	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{8}
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SettingChunk) GetData() []byte {
@@ -1003,7 +1170,7 @@ type CleanupData struct {
 
 func (x *CleanupData) Reset() {
 	*x = CleanupData{}
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[9]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1182,7 @@ func (x *CleanupData) String() string {
 func (*CleanupData) ProtoMessage() {}
 
 func (x *CleanupData) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[9]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1195,7 @@ func (x *CleanupData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupData.ProtoReflect.Descriptor instead.
 func (*CleanupData) Descriptor() ([]byte, []int) {
-	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{9}
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CleanupData) GetPartition() string {
@@ -1083,7 +1250,7 @@ type ClockData struct {
 
 func (x *ClockData) Reset() {
 	*x = ClockData{}
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[10]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1262,7 @@ func (x *ClockData) String() string {
 func (*ClockData) ProtoMessage() {}
 
 func (x *ClockData) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[10]
+	mi := &file_pkg_graveler_ref_refpb_ref_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1275,7 @@ func (x *ClockData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockData.ProtoReflect.Descriptor instead.
 func (*ClockData) Descriptor() ([]byte, []int) {
-	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{10}
+	return file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ClockData) GetWatermark() int64 {
@@ -1164,7 +1331,21 @@ const file_pkg_graveler_ref_refpb_ref_proto_rawDesc = "" +
 	"\vLogNameData\x12\x16\n" +
 	"\x06branch\x18\x01 \x01(\tR\x06branch\x12\x1d\n" +
 	"\n" +
-	"branch_uid\x18\x02 \x01(\tR\tbranchUid\"\xa9\x03\n" +
+	"branch_uid\x18\x02 \x01(\tR\tbranchUid\"A\n" +
+	"\fLogStartData\x12\x1d\n" +
+	"\n" +
+	"branch_uid\x18\x01 \x01(\tR\tbranchUid\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x03R\x04time\"\xab\x01\n" +
+	"\aPinData\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05trees\x18\x02 \x03(\tR\x05trees\x12;\n" +
+	"\x04logs\x18\x03 \x03(\v2'.moraine.graveler.ref.PinData.LogsEntryR\x04logs\x1a7\n" +
+	"\tLogsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"8\n" +
+	"\x0eExpirationData\x12\x16\n" +
+	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\"\xa9\x03\n" +
 	"\n" +
 	"CommitData\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
@@ -1248,7 +1429,7 @@ func file_pkg_graveler_ref_refpb_ref_proto_rawDescGZIP() []byte {
 }
 
 var file_pkg_graveler_ref_refpb_ref_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_pkg_graveler_ref_refpb_ref_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_pkg_graveler_ref_refpb_ref_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_pkg_graveler_ref_refpb_ref_proto_goTypes = []any{
 	(RepositoryState)(0),   // 0: moraine.graveler.ref.RepositoryState
 	(BranchState)(0),       // 1: moraine.graveler.ref.BranchState
@@ -1258,13 +1439,17 @@ var file_pkg_graveler_ref_refpb_ref_proto_goTypes = []any{
 	(*Item)(nil),           // 5: moraine.graveler.ref.Item
 	(*MoveData)(nil),       // 6: moraine.graveler.ref.MoveData
 	(*LogNameData)(nil),    // 7: moraine.graveler.ref.LogNameData
-	(*CommitData)(nil),     // 8: moraine.graveler.ref.CommitData
-	(*TagData)(nil),        // 9: moraine.graveler.ref.TagData
-	(*SettingData)(nil),    // 10: moraine.graveler.ref.SettingData
-	(*SettingChunk)(nil),   // 11: moraine.graveler.ref.SettingChunk
-	(*CleanupData)(nil),    // 12: moraine.graveler.ref.CleanupData
-	(*ClockData)(nil),      // 13: moraine.graveler.ref.ClockData
-	nil,                    // 14: moraine.graveler.ref.CommitData.MetadataEntry
+	(*LogStartData)(nil),   // 8: moraine.graveler.ref.LogStartData
+	(*PinData)(nil),        // 9: moraine.graveler.ref.PinData
+	(*ExpirationData)(nil), // 10: moraine.graveler.ref.ExpirationData
+	(*CommitData)(nil),     // 11: moraine.graveler.ref.CommitData
+	(*TagData)(nil),        // 12: moraine.graveler.ref.TagData
+	(*SettingData)(nil),    // 13: moraine.graveler.ref.SettingData
+	(*SettingChunk)(nil),   // 14: moraine.graveler.ref.SettingChunk
+	(*CleanupData)(nil),    // 15: moraine.graveler.ref.CleanupData
+	(*ClockData)(nil),      // 16: moraine.graveler.ref.ClockData
+	nil,                    // 17: moraine.graveler.ref.PinData.LogsEntry
+	nil,                    // 18: moraine.graveler.ref.CommitData.MetadataEntry
 }
 var file_pkg_graveler_ref_refpb_ref_proto_depIdxs = []int32{
 	0,  // 0: moraine.graveler.ref.RepositoryData.state:type_name -> moraine.graveler.ref.RepositoryState
@@ -1272,12 +1457,13 @@ var file_pkg_graveler_ref_refpb_ref_proto_depIdxs = []int32{
 	5,  // 2: moraine.graveler.ref.BranchData.items:type_name -> moraine.graveler.ref.Item
 	6,  // 3: moraine.graveler.ref.BranchData.last_move:type_name -> moraine.graveler.ref.MoveData
 	2,  // 4: moraine.graveler.ref.MoveData.op:type_name -> moraine.graveler.ref.Op
-	14, // 5: moraine.graveler.ref.CommitData.metadata:type_name -> moraine.graveler.ref.CommitData.MetadataEntry
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	17, // 5: moraine.graveler.ref.PinData.logs:type_name -> moraine.graveler.ref.PinData.LogsEntry
+	18, // 6: moraine.graveler.ref.CommitData.metadata:type_name -> moraine.graveler.ref.CommitData.MetadataEntry
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_pkg_graveler_ref_refpb_ref_proto_init() }
@@ -1290,14 +1476,14 @@ func file_pkg_graveler_ref_refpb_ref_proto_init() {
 		(*Item_Token)(nil),
 		(*Item_DeletedPrefix)(nil),
 	}
-	file_pkg_graveler_ref_refpb_ref_proto_msgTypes[5].OneofWrappers = []any{}
+	file_pkg_graveler_ref_refpb_ref_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pkg_graveler_ref_refpb_ref_proto_rawDesc), len(file_pkg_graveler_ref_refpb_ref_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   12,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
