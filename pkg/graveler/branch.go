@@ -14,6 +14,15 @@ import (
 
 // CreateBranch makes a branch whose head is the commit that ref names. Uncommitted changes do not come along. It returns ErrExists where the name is taken, by a tag too, which a branch would hide.
 func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id BranchID, ref string) (Branch, error) {
+	return g.newBranch(ctx, repo, id, ref, false)
+}
+
+// CreateHiddenBranch is CreateBranch for a branch that listings leave out.
+func (g *Graveler) CreateHiddenBranch(ctx context.Context, repo RepositoryID, id BranchID, ref string) (Branch, error) {
+	return g.newBranch(ctx, repo, id, ref, true)
+}
+
+func (g *Graveler) newBranch(ctx context.Context, repo RepositoryID, id BranchID, ref string, hidden bool) (Branch, error) {
 	if err := ValidateBranchID(id); err != nil {
 		return Branch{}, err
 	}
@@ -30,9 +39,12 @@ func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id Branc
 	} else if !errors.Is(err, ErrTagNotFound) {
 		return Branch{}, err
 	}
-	b, err := g.createBranch(ctx, r, id, c.ID)
+	b, err := g.createBranch(ctx, r, id, c.ID, hidden)
 	if err == nil {
-		if err = g.stillThere(ctx, r); err != nil {
+		err = g.stillThere(ctx, r)
+		if err == nil {
+			b, err = g.protectNew(ctx, r, b)
+		} else {
 			// It may have come after the repository's other records had gone.
 			g.branches.Invalidate(g.branchKey(r, id))
 			err = errors.Join(err, g.refs.RemoveBranch(ctx, r, b))
@@ -45,7 +57,7 @@ func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id Branc
 }
 
 // createBranch writes the record of a new branch, after it has finished the deletion of an earlier one of that name, if one was left half-done.
-func (g *Graveler) createBranch(ctx context.Context, repo *Repository, id BranchID, head CommitID) (*Branch, error) {
+func (g *Graveler) createBranch(ctx context.Context, repo *Repository, id BranchID, head CommitID, hidden bool) (*Branch, error) {
 	old, err := g.readBranch(ctx, repo, id)
 	switch {
 	case err == nil && old.State == BranchLive:
@@ -63,7 +75,10 @@ func (g *Graveler) createBranch(ctx context.Context, repo *Repository, id Branch
 	}
 	b := &Branch{
 		ID: id, UID: xid.New().String(), State: BranchLive, Head: head, Token: newToken(repo.ID, id),
-		LastMove: Move{Time: now, Op: OpCreate, New: head}, Nonce: newNonce(),
+		Hidden: hidden, LastMove: Move{Time: now, Op: OpCreate, New: head}, Nonce: newNonce(),
+	}
+	if err := g.setProtection(ctx, repo, b); err != nil {
+		return nil, err
 	}
 	if err := g.refs.PutLogName(ctx, repo, id, b.UID); err != nil {
 		return nil, err
@@ -113,8 +128,38 @@ func (g *Graveler) readLiveBranch(ctx context.Context, repo RepositoryID, id Bra
 	return r, b, err
 }
 
+// SetBranchHidden says whether listings leave a branch out.
+func (g *Graveler) SetBranchHidden(ctx context.Context, repo RepositoryID, id BranchID, hidden bool) error {
+	if err := ValidateBranchID(id); err != nil {
+		return err
+	}
+	r, err := g.writable(ctx, repo)
+	if err != nil {
+		return err
+	}
+	_, err = g.moveBranch(ctx, r, id, 0, func(cur *Branch) (plan, error) {
+		if cur.Hidden == hidden {
+			return nil, nil
+		}
+		return func(next *Branch) (*Commit, error) {
+			next.Hidden = hidden
+			return nil, nil
+		}, nil
+	})
+	return err
+}
+
 // ListBranches yields the branches whose names are greater than after, by name, without those that are hidden.
 func (g *Graveler) ListBranches(ctx context.Context, repo RepositoryID, after BranchID) iter.Seq2[Branch, error] {
+	return g.listBranches(ctx, repo, after, func(b *Branch) bool { return !b.Hidden })
+}
+
+// ListAllBranches is ListBranches with those that are hidden.
+func (g *Graveler) ListAllBranches(ctx context.Context, repo RepositoryID, after BranchID) iter.Seq2[Branch, error] {
+	return g.listBranches(ctx, repo, after, func(*Branch) bool { return true })
+}
+
+func (g *Graveler) listBranches(ctx context.Context, repo RepositoryID, after BranchID, shown func(*Branch) bool) iter.Seq2[Branch, error] {
 	return sequence(func(emit func(Branch) bool) error {
 		r, err := g.repository(ctx, repo)
 		if err != nil {
@@ -124,7 +169,7 @@ func (g *Graveler) ListBranches(ctx context.Context, repo RepositoryID, after Br
 			if err != nil {
 				return fmt.Errorf("list branches of %s: %w", repo, err)
 			}
-			if b.ID != after && b.State == BranchLive && !b.Hidden && !emit(*b.Clone()) {
+			if b.ID != after && b.State == BranchLive && shown(b) && !emit(*b.Clone()) {
 				return nil
 			}
 		}
@@ -149,7 +194,7 @@ func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id Branc
 		err = ErrDefaultBranch
 	}
 	if err == nil {
-		err = g.deleteBranch(ctx, r, id, force)
+		err = g.deleteBranch(ctx, r, id, ActionDelete, force)
 	}
 	if err != nil {
 		return fmt.Errorf("delete branch %s/%s: %w", repo, id, err)
@@ -157,10 +202,10 @@ func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id Branc
 	return nil
 }
 
-// deleteBranch marks a branch deleted and removes its record. Without force it does so only with a record that shows nothing uncommitted.
+// deleteBranch marks a branch deleted and removes its record, where its protection allows the action. Without force it does so only with a record that shows nothing uncommitted.
 // It asks no clock: a wrong one, or one that was wrong once, must not keep anything from being deleted.
-func (g *Graveler) deleteBranch(ctx context.Context, repo *Repository, id BranchID, force bool) error {
-	b, err := g.moveBranch(ctx, repo, id, func(cur *Branch) (plan, error) {
+func (g *Graveler) deleteBranch(ctx context.Context, repo *Repository, id BranchID, action Actions, force bool) error {
+	b, err := g.moveBranch(ctx, repo, id, action, func(cur *Branch) (plan, error) {
 		if !force {
 			if err := g.checkClean(ctx, repo, cur); err != nil {
 				return nil, err

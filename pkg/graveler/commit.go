@@ -36,6 +36,7 @@ type CommitResult struct {
 type PreCommitEvent struct {
 	Repository RepositoryID
 	Branch     BranchID
+	Op         Op // OpCommit, or what else is to move the head
 	Params     CommitParams
 	// Changes yields what is about to be committed, by key.
 	Changes iter.Seq2[Diff, error]
@@ -75,22 +76,17 @@ func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchI
 }
 
 func (p CommitParams) validate() error {
-	const perPair = 16 // what a pair takes in a record besides its text
-	size, text := 0, utf8.ValidString(p.Message) && utf8.ValidString(p.Committer)
-	for k, v := range p.Metadata {
-		size += len(k) + len(v) + perPair
-		text = text && utf8.ValidString(k) && utf8.ValidString(v)
+	if err := validateMetadata(p.Metadata); err != nil {
+		return err
 	}
 	year := p.CreatedAt.Year()
 	switch {
-	case !text:
-		return fmt.Errorf("%w: message, committer and metadata must be UTF-8", ErrInvalidValue)
+	case !utf8.ValidString(p.Message), !utf8.ValidString(p.Committer):
+		return fmt.Errorf("%w: message and committer must be UTF-8", ErrInvalidValue)
 	case !p.CreatedAt.IsZero() && (year < 1678 || year > 2261):
 		return fmt.Errorf("%w: creation date in the year %d, which nanoseconds since 1970 do not reach", ErrInvalidValue, year)
 	case len(p.Message) > MaxMessageBytes:
 		return fmt.Errorf("%w: message of %d bytes, at most %d are allowed", ErrTooLarge, len(p.Message), MaxMessageBytes)
-	case size > MaxMetadataBytes:
-		return fmt.Errorf("%w: metadata of %d bytes, at most %d are allowed", ErrTooLarge, size, MaxMetadataBytes)
 	case len(p.Committer) > maxNameBytes:
 		return fmt.Errorf("%w: committer of %d bytes, at most %d are allowed", ErrTooLarge, len(p.Committer), maxNameBytes)
 	}
@@ -131,7 +127,7 @@ func (c *committing) try(ctx context.Context, branch BranchID) (err error) {
 	if err := c.runHook(ctx); err != nil {
 		return err
 	}
-	_, err = c.g.moveBranch(ctx, c.repo, branch, func(cur *Branch) (plan, error) { return c.build(ctx, cur) })
+	_, err = c.g.moveBranch(ctx, c.repo, branch, ActionCommit, func(cur *Branch) (plan, error) { return c.build(ctx, cur) })
 	if err == nil && c.empty {
 		err = ErrNoChanges
 	}
@@ -146,7 +142,7 @@ func (c *committing) runHook(ctx context.Context) error {
 	}
 	frozen := c.sealed.Clone()
 	frozen.Token = ""
-	event := PreCommitEvent{Repository: c.repo.ID, Branch: frozen.ID, Params: c.params, Changes: sequence(func(emit func(Diff) bool) error {
+	event := PreCommitEvent{Repository: c.repo.ID, Branch: frozen.ID, Op: OpCommit, Params: c.params, Changes: sequence(func(emit func(Diff) bool) error {
 		v, err := c.g.viewOf(ctx, c.repo, frozen)
 		if err != nil {
 			return err
@@ -165,7 +161,11 @@ func (c *committing) runHook(ctx context.Context) error {
 		return err
 	})}
 	event.Params.Metadata = maps.Clone(c.params.Metadata)
-	if err := c.g.hooks.PreCommit(ctx, event); err != nil {
+	return c.g.preCommit(ctx, event)
+}
+
+func (g *Graveler) preCommit(ctx context.Context, event PreCommitEvent) error {
+	if err := g.hooks.PreCommit(ctx, event); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil

@@ -38,6 +38,8 @@ var (
 	ErrNoChanges          = errors.New("nothing to commit")
 	ErrDirtyBranch        = errors.New("branch has uncommitted changes")
 	ErrReadOnly           = errors.New("read-only")
+	// ErrProtected: a protection rule forbids it on the branch.
+	ErrProtected = errors.New("branch is protected")
 	// ErrDefaultBranch: the default branch of a repository cannot be deleted.
 	ErrDefaultBranch = errors.New("is the default branch")
 	// ErrRefused wraps what a hook returned.

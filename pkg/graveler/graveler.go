@@ -27,12 +27,15 @@ type Config struct {
 	Grace time.Duration
 }
 
-// Hooks are called around commits.
+// Hooks are called around moves of a branch's head.
 type Hooks struct {
-	// PreCommit is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns out to change nothing. An error refuses
+	// PreCommit is called before a head moves, by a commit, a merge, a revert, a cherry-pick, an import or a reset to a ref. An error refuses it (ErrRefused).
+	// Changes are those of the head. Where the branch moves meanwhile, all but commits are made, and asked about, again.
+	//
+	// It is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns out to change nothing. An error refuses
 	// the commit (ErrRefused), and the changes stay uncommitted: the next commit of the branch, or one that is under way in another process, takes them and is asked itself. So a hook must judge the changes.
 	PreCommit func(ctx context.Context, e PreCommitEvent) error
-	// PostCommit is called once after a commit was made.
+	// PostCommit is called once after a commit was made, by any operation that makes one. A reset and a merge that is a fast-forward make none.
 	PostCommit func(ctx context.Context, repository RepositoryID, branch BranchID, c Commit)
 }
 

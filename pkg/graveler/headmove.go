@@ -26,7 +26,8 @@ func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID
 		return nil, err
 	}
 	var result *Commit
-	_, err = g.moveBranch(ctx, repo, id, func(cur *Branch) (plan, error) {
+	var made bool
+	_, err = g.moveBranch(ctx, repo, id, ActionMove, func(cur *Branch) (plan, error) {
 		if cur.UID != sealed.UID {
 			return nil, fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
 		}
@@ -41,16 +42,38 @@ func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID
 		if result, err = m.build(head); err != nil {
 			return nil, err
 		}
+		if err := g.judge(ctx, repo, id, m.op, head, result); err != nil {
+			return nil, err
+		}
 		base, err := g.rebase(ctx, repo, head.Tree, shown, result.Tree)
 		if err != nil {
 			return nil, err
 		}
+		made = result.ID == ""
 		return g.headPlan(ctx, m, cur, base, result), nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	if made && g.hooks.PostCommit != nil {
+		g.hooks.PostCommit(ctx, repo.ID, id, *result.Clone())
+	}
 	return result, nil
+}
+
+// judge asks the hook about a new head.
+func (g *Graveler) judge(ctx context.Context, repo *Repository, id BranchID, op Op, head, next *Commit) error {
+	if g.hooks.PreCommit == nil {
+		return nil
+	}
+	c := next.Clone()
+	return g.preCommit(ctx, PreCommitEvent{
+		Repository: repo.ID, Branch: id, Op: op,
+		Params: CommitParams{Message: c.Message, Committer: c.Committer, Metadata: c.Metadata, CreatedAt: c.CreatedAt},
+		Changes: sequence(func(emit func(Diff) bool) error {
+			return g.diffTrees(ctx, repo, head.Tree, next.Tree, DiffOptions{}, emit)
+		}),
+	})
 }
 
 func (g *Graveler) headPlan(ctx context.Context, m headMove, cur *Branch, base MetaRangeID, head *Commit) plan {

@@ -58,6 +58,10 @@ func (g *Graveler) maintainRepository(ctx context.Context, r *Repository, report
 	case r.State == RepositoryCreating:
 		return nil
 	}
+	rules, err := g.protectionRules(ctx, r)
+	if err != nil {
+		return err
+	}
 	for b, err := range g.refs.ScanBranches(ctx, r, "") {
 		switch {
 		case err != nil:
@@ -67,6 +71,10 @@ func (g *Graveler) maintainRepository(ctx context.Context, r *Repository, report
 				return err
 			}
 			report.BranchesDeleted++
+		case b.Protected != rules.forbid(b.ID) || b.ReadOnly != r.ReadOnly: // a change of protection was cut off
+			if err := g.protect(ctx, r, b.ID); err != nil && !errors.Is(err, ErrBranchNotFound) {
+				return err
+			}
 		case len(b.Items) >= compactItems && !r.ReadOnly:
 			if _, err := g.compact(ctx, r, b.ID, compactItems); err != nil && !errors.Is(err, ErrBranchNotFound) {
 				return err

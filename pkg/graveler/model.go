@@ -122,10 +122,14 @@ type Branch struct {
 	ItemCounter uint64
 	Items       []Item // the sealed list, newest first
 	Base        MetaRangeID
-	Hidden      bool
-	LastMove    Move
-	Nonce       string // new with each write of the record
-	Stamp       Stamp
+	Hidden      bool // left out of listings
+	// Protected are the actions that the repository's protection rules forbid on the branch, and ReadOnly is what the repository's record says: the
+	// record that every write of the branch is conditional on carries them, so that none gets past them.
+	Protected Actions
+	ReadOnly  bool
+	LastMove  Move
+	Nonce     string // new with each write of the record
+	Stamp     Stamp
 }
 
 // Clone returns a copy that shares no memory with b.

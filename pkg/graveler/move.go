@@ -23,13 +23,17 @@ type plan func(next *Branch) (*Commit, error)
 //   - On any other change of the record everything is read and built again.
 //   - A token is registered for cleaning before the record stops listing it.
 //   - The last move that was read is written to the log before it is replaced.
+//   - An action that the record to be replaced does not allow is refused.
 //
 // build returns no plan where there is nothing to publish. moveBranch returns the record as it left it.
 // Every failed attempt means that another succeeded, so some caller always makes progress.
-func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID, build func(cur *Branch) (plan, error)) (*Branch, error) {
+func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID, action Actions, build func(cur *Branch) (plan, error)) (*Branch, error) {
 	for {
 		cur, err := g.liveBranch(ctx, repo, id)
 		if err != nil {
+			return nil, err
+		}
+		if err := cur.allow(action); err != nil {
 			return nil, err
 		}
 		p, err := build(cur)
@@ -39,7 +43,7 @@ func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID
 		if err != nil || p == nil {
 			return cur, err
 		}
-		next, err := g.publish(ctx, repo, cur, p)
+		next, err := g.publish(ctx, repo, cur, action, p)
 		if errors.Is(err, errStale) {
 			continue
 		}
@@ -48,7 +52,7 @@ func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID
 }
 
 // publish applies p, which was built from the record from, to the current record. It returns errStale where p no longer fits.
-func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, p plan) (*Branch, error) {
+func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, action Actions, p plan) (*Branch, error) {
 	k := g.branchKey(repo, from.ID)
 	leave, err := g.queue.enter(ctx, k)
 	if err != nil {
@@ -62,6 +66,9 @@ func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, 
 		cur = from
 	}
 	for {
+		if cur.allow(action) != nil {
+			return nil, errStale // a record that is read anew says whether it is so
+		}
 		next := cur.Clone()
 		c, err := p(next)
 		if err != nil {
@@ -204,7 +211,7 @@ func (g *Graveler) settleFromLog(ctx context.Context, repo *Repository, cur, nex
 
 // seal moves the staging token to the front of the sealed list, so that its contents are frozen. Unless always is set it does so only where the token holds something.
 func (g *Graveler) seal(ctx context.Context, repo *Repository, id BranchID, always bool) (*Branch, error) {
-	return g.moveBranch(ctx, repo, id, func(cur *Branch) (plan, error) {
+	return g.moveBranch(ctx, repo, id, 0, func(cur *Branch) (plan, error) {
 		if !always {
 			if empty, err := g.isEmpty(ctx, cur.Token); empty || err != nil {
 				return nil, err
@@ -257,7 +264,7 @@ func (g *Graveler) isEmpty(ctx context.Context, token StagingToken) (empty bool,
 
 // compact folds the items of a branch into its base if it has at least atLeast of them. It returns the record as it left it.
 func (g *Graveler) compact(ctx context.Context, repo *Repository, id BranchID, atLeast int) (*Branch, error) {
-	return g.moveBranch(ctx, repo, id, func(cur *Branch) (plan, error) {
+	return g.moveBranch(ctx, repo, id, 0, func(cur *Branch) (plan, error) {
 		if len(cur.Items) < atLeast {
 			return nil, nil
 		}

@@ -109,6 +109,19 @@ func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchI
 	}
 }
 
+// onStageable is onBranch for those who change what is uncommitted. That it is forbidden counts only if a fresh record says so.
+func (g *Graveler) onStageable(ctx context.Context, id RepositoryID, branch BranchID, do func(repo *Repository, b *Branch) error) error {
+	return g.onBranch(ctx, id, branch, func(repo *Repository, b *Branch, fresh bool) error {
+		switch err := b.allow(ActionStage); {
+		case err == nil:
+			return do(repo, b)
+		case fresh:
+			return err
+		}
+		return errStale
+	})
+}
+
 // knownBranch returns the records that this process remembers, nil where it does not have both. They are a hint.
 func (g *Graveler) knownBranch(id RepositoryID, branch BranchID) (*Repository, *Branch) {
 	repo, ok := g.repositories.GetIfPresent(id)

@@ -74,7 +74,7 @@ func (g *Graveler) createRepository(ctx context.Context, id RepositoryID, p Crea
 	if err := g.refs.PutCommit(ctx, r, first); err != nil {
 		return nil, err
 	}
-	if _, err := g.createBranch(ctx, r, p.DefaultBranch, first.ID); err != nil {
+	if _, err := g.createBranch(ctx, r, p.DefaultBranch, first.ID, false); err != nil {
 		return nil, err
 	}
 	r.State, r.Nonce = RepositoryActive, newNonce()
@@ -191,7 +191,7 @@ func (g *Graveler) finishRepositoryDeletion(ctx context.Context, r *Repository) 
 	// From here on no write with a fence gets through: every branch record is marked before its token is dropped.
 	for b, err := range g.refs.ScanBranches(ctx, r, "") {
 		if err == nil && b.State == BranchLive {
-			err = g.deleteBranch(ctx, r, b.ID, true)
+			err = g.deleteBranch(ctx, r, b.ID, 0, true)
 		}
 		if err != nil && !errors.Is(err, ErrBranchNotFound) {
 			return err

@@ -74,7 +74,7 @@ func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch Br
 	}
 	sealed, err := g.seal(ctx, r, branch, false)
 	if err == nil {
-		_, err = g.moveBranch(ctx, r, branch, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, putBack) })
+		_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, putBack) })
 	}
 	if err != nil {
 		return fmt.Errorf("reset uncommitted changes of %s/%s:%s: %w", repo, branch, printable(what), err)

@@ -74,10 +74,7 @@ func (g *Graveler) stage(ctx context.Context, repo RepositoryID, branch BranchID
 
 // stageFenced writes while the branch record is the one that was read: a token never changes once it is sealed.
 func (g *Graveler) stageFenced(ctx context.Context, id RepositoryID, branch BranchID, writes []StagedWrite) error {
-	return g.onBranch(ctx, id, branch, func(repo *Repository, b *Branch, _ bool) error {
-		if err := checkWritable(repo); err != nil {
-			return err
-		}
+	return g.onStageable(ctx, id, branch, func(repo *Repository, b *Branch) error {
 		err := g.staging.Apply(ctx, &Fence{Repository: repo, Branch: b}, b.Token, writes)
 		if errors.Is(err, ErrFenceFailed) {
 			return errStale
@@ -90,10 +87,7 @@ func (g *Graveler) stageFenced(ctx context.Context, id RepositoryID, branch Bran
 // is repeated under the new token, always. Before it is acknowledged a write may thus be seen, be
 // gone again with a token that a commit had passed over, and take effect a second time.
 func (g *Graveler) stageRechecked(ctx context.Context, id RepositoryID, branch BranchID, writes []StagedWrite) error {
-	return g.onBranch(ctx, id, branch, func(repo *Repository, b *Branch, _ bool) error {
-		if err := checkWritable(repo); err != nil {
-			return err
-		}
+	return g.onStageable(ctx, id, branch, func(repo *Repository, b *Branch) error {
 		for {
 			if err := g.staging.Apply(ctx, nil, b.Token, writes); err != nil {
 				return err
@@ -112,6 +106,9 @@ func (g *Graveler) stageRechecked(ctx context.Context, id RepositoryID, branch B
 				}
 			}
 			b = now
+			if err := b.allow(ActionStage); err != nil {
+				return fmt.Errorf("%w; it was not when the write began, which may have taken effect", err)
+			}
 		}
 	})
 }
@@ -122,15 +119,14 @@ func (g *Graveler) Delete(ctx context.Context, repo RepositoryID, branch BranchI
 	if err := ValidateKey(key); err != nil {
 		return err
 	}
-	r, err := g.cachedRepository(ctx, repo)
-	if err != nil {
-		return err
-	}
-	if err := checkWritable(r); err != nil {
-		return err
-	}
-	v, err := g.getStaged(ctx, repo, branch, key)
-	if err == nil && v != nil {
+	var f found
+	err = g.reading(ctx, repo, branch, func(v *view) (proven bool, err error) {
+		if err = v.branch.allow(ActionStage); err == nil {
+			f, err = v.get(ctx, key)
+		}
+		return f.proven, err
+	})
+	if err == nil && f.value != nil {
 		err = g.stage(ctx, repo, branch, []StagedWrite{{Key: key}})
 	}
 	if err != nil {
@@ -169,10 +165,7 @@ func (g *Graveler) Update(ctx context.Context, repo RepositoryID, branch BranchI
 	if err := ValidateKey(key); err != nil {
 		return err
 	}
-	err = g.onBranch(ctx, repo, branch, func(r *Repository, b *Branch, _ bool) error {
-		if err := checkWritable(r); err != nil {
-			return err
-		}
+	err = g.onStageable(ctx, repo, branch, func(r *Repository, b *Branch) error {
 		v, err := g.viewOf(ctx, r, b)
 		if err != nil {
 			return g.ifCurrent(ctx, r, b, err)
@@ -236,7 +229,7 @@ func (g *Graveler) DeletePrefix(ctx context.Context, repo RepositoryID, branch B
 		return err
 	}
 	prefix = bytes.Clone(prefix)
-	_, err = g.moveBranch(ctx, r, branch, func(cur *Branch) (plan, error) { return g.addItems(ctx, r, cur, prefix) })
+	_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) { return g.addItems(ctx, r, cur, prefix) })
 	if err != nil {
 		return fmt.Errorf("delete prefix %s/%s:%s: %w", repo, branch, printable(prefix), err)
 	}

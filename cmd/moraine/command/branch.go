@@ -4,6 +4,7 @@ package command
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,11 +14,13 @@ import (
 )
 
 func (a *app) branch() *cobra.Command {
-	return group("branch", "Create, list, show, reset and delete branches", a.branchCreate(), a.branchList(), a.branchShow(), a.branchReset(), a.branchDelete())
+	return group("branch", "Create, list, show, reset and delete branches", a.branchCreate(), a.branchList(), a.branchShow(), a.branchReset(), a.branchDelete(),
+		a.branchProtect(), a.branchHide(), a.branchUnhide())
 }
 
 func (a *app) branchCreate() *cobra.Command {
-	return &cobra.Command{
+	var hidden bool
+	cmd := &cobra.Command{
 		Use: "create REPO/BRANCH REPO/REF", Short: "Create a branch that stands on the commit that REF names",
 		Long:    "Create a branch that stands on the commit that REF names. Uncommitted changes do not come along.",
 		Example: "moraine branch create lake/experiment lake/main",
@@ -35,15 +38,22 @@ func (a *app) branchCreate() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
-				b, err := s.CreateBranch(cmd.Context(), branch.repo, branch.branch(), from.ref)
+				create := s.CreateBranch
+				if hidden {
+					create = s.CreateHiddenBranch
+				}
+				b, err := create(cmd.Context(), branch.repo, branch.branch(), from.ref)
 				return a.done(err, func() any { return viewBranch(b) })
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&hidden, "hidden", false, "leave it out of listings")
+	return cmd
 }
 
 func (a *app) branchList() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use: "list REPO", Short: "List the branches of a repository, by name",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,13 +62,19 @@ func (a *app) branchList() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-				return table(a.printer, s.ListBranches(cmd.Context(), repo, ""), []string{"NAME", "HEAD", "MOVED", "BY"}, viewBranch,
+				list := s.ListBranches
+				if all {
+					list = s.ListAllBranches
+				}
+				return table(a.printer, list(cmd.Context(), repo, ""), []string{"NAME", "HEAD", "MOVED", "BY"}, viewBranch,
 					func(b graveler.Branch) []string {
 						return []string{string(b.ID), shortID(b.Head), formatTime(time.Unix(0, b.LastMove.Time)), opName(b.LastMove.Op)}
 					})
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are hidden")
+	return cmd
 }
 
 func (a *app) branchShow() *cobra.Command {
@@ -77,7 +93,8 @@ func (a *app) branchShow() *cobra.Command {
 				}
 				return a.printer.record(viewBranch(b), "Name", string(b.ID), "UID", b.UID, "Head", string(b.Head),
 					"Moved", formatTime(time.Unix(0, b.LastMove.Time))+" by "+opName(b.LastMove.Op),
-					"Base", orDash(b.Base), "Items", strconv.Itoa(len(b.Items)), "Staging token", string(b.Token))
+					"Base", orDash(b.Base), "Items", strconv.Itoa(len(b.Items)), "Staging token", string(b.Token),
+					"Hidden", strconv.FormatBool(b.Hidden), "Protected", orDash(strings.Join(b.Protected.Names(), ",")))
 			})
 		},
 	}
@@ -125,6 +142,8 @@ func viewBranch(b graveler.Branch) any {
 		Base         graveler.MetaRangeID  `json:"base,omitempty"`
 		StagingToken graveler.StagingToken `json:"staging_token"`
 		Items        []itemView            `json:"items"`
+		Hidden       bool                  `json:"hidden"`
+		Protected    []string              `json:"protected"`
 		LastMove     any                   `json:"last_move"`
-	}{b.ID, b.UID, b.Head, b.Base, b.Token, items, viewMove(b.LastMove)}
+	}{b.ID, b.UID, b.Head, b.Base, b.Token, items, b.Hidden, append([]string{}, b.Protected.Names()...), viewMove(b.LastMove)}
 }

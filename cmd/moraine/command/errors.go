@@ -59,6 +59,7 @@ func exitCodes() []struct {
 		{graveler.ErrNoChanges, exitConflict},
 		{graveler.ErrDirtyBranch, exitConflict},
 		{graveler.ErrReadOnly, exitConflict},
+		{graveler.ErrProtected, exitConflict},
 		{graveler.ErrDefaultBranch, exitConflict},
 		{graveler.ErrRefused, exitConflict},
 
@@ -133,6 +134,7 @@ func hints() []struct {
 		{graveler.ErrExists, "choose another name"},
 		{graveler.ErrNoChanges, "use --allow-empty to commit anyway"},
 		{graveler.ErrDirtyBranch, "commit them, or use --force to lose them"},
+		{graveler.ErrProtected, "'moraine branch protect REPO' lists the rules"},
 		{graveler.ErrClockSkew, "'moraine clock' shows both times"},
 		{graveler.ErrDefaultBranch, "delete the repository instead, or leave it"},
 		{graveler.ErrRepositoryInDeletion, "'moraine clean' finishes the deletion"},

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) repo() *cobra.Command {
-	return group("repo", "Create, list, show and delete repositories", a.repoCreate(), a.repoList(), a.repoShow(), a.repoDelete())
+	return group("repo", "Create, list, show and delete repositories", a.repoCreate(), a.repoList(), a.repoShow(), a.repoMetadata(), a.repoReadOnly(), a.repoDelete())
 }
 
 func (a *app) repoCreate() *cobra.Command {

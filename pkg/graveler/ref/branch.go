@@ -43,6 +43,8 @@ func (s *Store) putBranch(ctx context.Context, repo *graveler.Repository, b *gra
 	m.Hidden = b.Hidden
 	m.LastMove = lastMoveData(b.LastMove, m.LastMove)
 	m.Nonce = b.Nonce
+	m.Protected = uint32(b.Protected)
+	m.ReadOnly = b.ReadOnly
 	if err := checkBranch(m); err != nil {
 		return nil, invalid("%v", err)
 	}
@@ -81,6 +83,8 @@ func decodeBranch(at location, value []byte) (*graveler.Branch, error) {
 		Base:        graveler.MetaRangeID(m.Base),
 		Hidden:      m.Hidden,
 		Nonce:       m.Nonce,
+		Protected:   graveler.Actions(m.Protected),
+		ReadOnly:    m.ReadOnly,
 		Stamp:       value,
 	}
 	for _, item := range m.Items {

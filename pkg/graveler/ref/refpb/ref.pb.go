@@ -315,6 +315,8 @@ type BranchData struct {
 	Hidden        bool                   `protobuf:"varint,9,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	LastMove      *MoveData              `protobuf:"bytes,10,opt,name=last_move,json=lastMove,proto3" json:"last_move,omitempty"`
 	Nonce         string                 `protobuf:"bytes,11,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Protected     uint32                 `protobuf:"varint,12,opt,name=protected,proto3" json:"protected,omitempty"`               // a set of actions that protection rules forbid
+	ReadOnly      bool                   `protobuf:"varint,13,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // as the repository
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -424,6 +426,20 @@ func (x *BranchData) GetNonce() string {
 		return x.Nonce
 	}
 	return ""
+}
+
+func (x *BranchData) GetProtected() uint32 {
+	if x != nil {
+		return x.Protected
+	}
+	return 0
+}
+
+func (x *BranchData) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
 }
 
 // One element of a branch's sealed list.
@@ -1300,7 +1316,7 @@ const file_pkg_graveler_ref_refpb_ref_proto_rawDesc = "" +
 	"\x05state\x18\x06 \x01(\x0e2%.moraine.graveler.ref.RepositoryStateR\x05state\x12\x1b\n" +
 	"\tread_only\x18\a \x01(\bR\breadOnly\x12\x14\n" +
 	"\x05nonce\x18\b \x01(\tR\x05nonceB\r\n" +
-	"\v_created_at\"\xe5\x02\n" +
+	"\v_created_at\"\xa0\x03\n" +
 	"\n" +
 	"BranchData\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -1314,7 +1330,9 @@ const file_pkg_graveler_ref_refpb_ref_proto_rawDesc = "" +
 	"\x06hidden\x18\t \x01(\bR\x06hidden\x12;\n" +
 	"\tlast_move\x18\n" +
 	" \x01(\v2\x1e.moraine.graveler.ref.MoveDataR\blastMove\x12\x14\n" +
-	"\x05nonce\x18\v \x01(\tR\x05nonce\"g\n" +
+	"\x05nonce\x18\v \x01(\tR\x05nonce\x12\x1c\n" +
+	"\tprotected\x18\f \x01(\rR\tprotected\x12\x1b\n" +
+	"\tread_only\x18\r \x01(\bR\breadOnly\"g\n" +
 	"\x04Item\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
 	"\x05token\x18\x02 \x01(\tH\x00R\x05token\x12'\n" +
