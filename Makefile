@@ -9,6 +9,7 @@ TEST_FLAGS    ?=
 TEST_TIMEOUT  ?= 10m
 NIGHTLY_TIMEOUT ?= 12h
 NIGHTLY_CHECKS  ?= 20000
+FUZZ_TIME       ?= 1m
 BENCH_FLAGS   ?= -benchmem
 
 # need COMMAND,DEBIAN PACKAGE: makes sure that the command exists, by installing it where that is possible.
@@ -41,7 +42,7 @@ test-tools:
 test: test-tools
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
-# Long runs. Only packages whose tests link rapid know its flags, so they run apart.
+# Long runs, and a minute for each fuzz target. Only packages whose tests link rapid know its flags, so they run apart.
 test-nightly: test-tools
 	export CGO_ENABLED=1 MORAINE_NIGHTLY=1; \
 	list='{{if eq .Name "main"}}{{.ImportPath}} {{.Deps}}{{end}}'; \
@@ -50,6 +51,11 @@ test-nightly: test-tools
 	status=0; \
 	if [ -n "$$others" ]; then $(GO) test -race -timeout $(NIGHTLY_TIMEOUT) $(TEST_FLAGS) $$others || status=1; fi; \
 	if [ -n "$$rapid" ]; then $(GO) test -race -timeout $(NIGHTLY_TIMEOUT) $(TEST_FLAGS) $$rapid -rapid.checks=$(NIGHTLY_CHECKS) || status=1; fi; \
+	for target in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z]+' . | sed 's/func //' | sort -u); do \
+		for dir in $$(grep -rlE --include='*_test.go' "^func $$target\(" . | xargs -n1 dirname | sort -u); do \
+			$(GO) test -run - -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) $$dir || status=1; \
+		done; \
+	done; \
 	exit $$status
 
 check: check-format check-modules check-generated

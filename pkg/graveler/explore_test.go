@@ -49,6 +49,7 @@ type event struct {
 	value       string          // of a get
 	view        string          // of a list, and of what a commit committed
 	views       map[string]bool // for "nothing to commit": what the head was meanwhile
+	overlapped  []string        // the keys that others were writing meanwhile
 	commit      graveler.CommitID
 }
 
@@ -121,6 +122,11 @@ func (x *exploration) setUp() {
 	res, err := g.Commit(ctx, "lake", "main", graveler.CommitParams{})
 	x.must(err)
 	x.base = res.Commit.ID
+	_, err = g.CreateBranch(ctx, "lake", "src", "main")
+	x.must(err)
+	x.must(g.Set(ctx, "lake", "src", key("a"), value("src")))
+	_, err = g.Commit(ctx, "lake", "src", graveler.CommitParams{})
+	x.must(err)
 	time.Sleep(time.Second) // of the bubble's clock: clean-up is of what is older
 	x.store.OnWrite = x.noteHead
 	_, err = g.CreateBranch(ctx, "lake", "dev", "main")
@@ -214,8 +220,19 @@ func take(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID,
 		e.commit = res.Commit.ID
 		return err
 	case "commit-part":
-		_, err := g.Commit(ctx, repo, "dev", graveler.CommitParams{Prefixes: []graveler.Key{k}})
+		res, err := g.Commit(ctx, repo, "dev", graveler.CommitParams{Message: e.String(), Prefixes: []graveler.Key{k}})
+		e.commit = res.Commit.ID
 		return err
+	case "merge", "merge-dirty":
+		_, err := g.Merge(ctx, repo, "src", "dev", graveler.MergeParams{Strategy: graveler.SourceWins, AllowDirty: e.do == "merge-dirty"})
+		return err
+	case "reset", "reset-dirty":
+		_, err := g.Reset(ctx, repo, "dev", "main", graveler.ResetParams{AllowDirty: e.do == "reset-dirty"})
+		return err
+	case "reset-prefix":
+		return g.ResetStaged(ctx, repo, "dev", k)
+	case "reset-key":
+		return g.ResetStagedKey(ctx, repo, "dev", k)
 	case "compact":
 		return g.Compact(ctx, repo, "dev")
 	case "maintain":
@@ -265,8 +282,23 @@ func (x *exploration) check(ctx context.Context) error {
 
 // complete adds to an event what the checker must know beyond what the call returned.
 func (x *exploration) complete(ctx context.Context, g *graveler.Graveler, e *event) (err error) {
-	if e.unknown || e.do != "commit" && e.do != "commit-empty" {
+	e.overlapped = x.overlapped(e)
+	if !strings.HasPrefix(e.do, "commit") {
 		return nil
+	}
+	if e.unknown { // whether it took place shows in the heads that the branch has had
+		for _, h := range x.heads {
+			c, err := g.ResolveRef(ctx, "lake", string(h.head))
+			if err != nil {
+				return err
+			}
+			if c.Message == e.String() {
+				e.unknown, e.err, e.commit = false, nil, c.ID
+			}
+		}
+		if e.unknown {
+			return nil
+		}
 	}
 	if e.err == nil {
 		e.view, err = listed(ctx, g, "lake", string(e.commit))
@@ -287,6 +319,20 @@ func (x *exploration) complete(ctx context.Context, g *graveler.Graveler, e *eve
 		}
 	}
 	return nil
+}
+
+// overlapped returns the keys that others may have written during an event.
+func (x *exploration) overlapped(e *event) []string {
+	var keys []string
+	for _, k := range []string{"a", "b", "b/c"} {
+		if slices.ContainsFunc(x.events, func(o *event) bool {
+			writes := strings.Contains("set set-if set-if-absent delete", o.do) && o.key == k || o.do == "delete-prefix" && strings.HasPrefix(k, o.key)
+			return writes && o != e && o.began <= e.done && e.began <= o.done
+		}) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 // checkLog compares the branch's log with the moves that its record went through.
@@ -374,7 +420,13 @@ func (x *exploration) operations() []porcupine.Operation {
 		add := func(client int, input any) {
 			ops = append(ops, porcupine.Operation{ClientId: client, Input: input, Call: int64(e.began), Output: e, Return: int64(e.done)})
 		}
+		if e.unknown && strings.HasPrefix(e.do, "commit") {
+			continue // it did not take place
+		}
 		add(i, e)
+		if e.commit != "" {
+			add(i+10_000, publication{e.view})
+		}
 		if x.costly && (e.do == "set" || e.do == "delete") && (e.err == nil || e.unknown) {
 			others := x.textsOf(e.key)
 			for repeated := 1; repeated <= 3; repeated++ { // under each new token

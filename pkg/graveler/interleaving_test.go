@@ -5,6 +5,7 @@ package graveler_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/moraine-store/moraine/internal/explore"
@@ -32,12 +33,21 @@ func pairs() []program {
 		{{set, {"commit-part", "a", ""}}, {commit}},
 		{{{do: "create-branch"}}, {{do: "delete-branch"}}},
 		{{{do: "delete-branch"}}, {{do: "delete-branch"}, {do: "create-branch"}}},
+		{{set}, {{do: "merge"}}},
+		{{set, {"get", "a", ""}}, {{do: "merge-dirty"}}},
+		{{set, commit}, {{do: "merge-dirty"}}},
+		{{{do: "merge"}}, {{do: "merge"}}},
+		{{set, {do: "reset"}}, {commit}},
+		{{set, {do: "reset-dirty"}}, {commit}},
+		{{set, {"reset-key", "a", ""}}, {commit}},
+		{{set, {"reset-prefix", "", ""}}, {{"set", "b", "1"}, {"commit-part", "a", ""}}},
+		{{{"set", "b", "1"}, {"reset-prefix", "b", ""}}, {{"delete-prefix", "b", ""}, {do: "merge-dirty"}}},
 	}
 }
 
 // Every interleaving of two small actors, as far as time allows; where there are more, the rest is drawn.
 func TestEveryInterleavingOfTwo(t *testing.T) {
-	limit := 300
+	limit := 150
 	if nightly() {
 		limit = 400_000
 	}
@@ -75,7 +85,8 @@ func sample(t *testing.T, n int, run func(seed uint64) (problem string)) {
 	}
 }
 
-var kinds = []string{"set", "set", "set", "delete", "set-if-absent", "set-if", "delete-prefix", "get", "get", "list", "commit", "commit", "commit-empty", "commit-part", "compact", "maintain", "delete-branch", "create-branch"}
+var kinds = []string{"set", "set", "set", "delete", "set-if-absent", "set-if", "delete-prefix", "get", "get", "list", "commit", "commit", "commit-empty", "commit-part", "compact", "maintain", "delete-branch", "create-branch",
+	"merge", "merge-dirty", "reset", "reset-dirty", "reset-prefix", "reset-key"}
 
 // randomProgram draws a program of two to four actors with up to four steps each.
 func randomProgram(seed uint64) program {
@@ -84,7 +95,7 @@ func randomProgram(seed uint64) program {
 	for actor := range p {
 		for i := range 1 + random.IntN(4) {
 			s := step{do: kinds[random.IntN(len(kinds))], key: []string{"a", "b", "b/c"}[random.IntN(3)], text: fmt.Sprint(actor, "-", i)}
-			if s.do == "delete-prefix" && random.IntN(2) == 0 {
+			if strings.HasSuffix(s.do, "-prefix") && random.IntN(2) == 0 {
 				s.key = ""
 			}
 			p[actor] = append(p[actor], s)
@@ -94,7 +105,7 @@ func randomProgram(seed uint64) program {
 }
 
 func TestRandomProgramsInRandomOrder(t *testing.T) {
-	n := 1500
+	n := 1000
 	if nightly() {
 		n = 1_000_000
 	}
@@ -107,7 +118,7 @@ func TestRandomProgramsInRandomOrder(t *testing.T) {
 
 // The same with up to three calls whose outcome is an error, known or not, and with processes that end anywhere.
 func TestRandomProgramsWithFaults(t *testing.T) {
-	n := 2500
+	n := 1500
 	if nightly() {
 		n = 1_000_000
 	}

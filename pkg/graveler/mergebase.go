@@ -5,7 +5,24 @@ package graveler
 import (
 	"container/heap"
 	"context"
+	"fmt"
 )
+
+// MergeBase returns the commit from which a merge of two refs starts. It returns ErrCommitNotFound where their histories have nothing in common.
+func (g *Graveler) MergeBase(ctx context.Context, repo RepositoryID, left, right string) (Commit, error) {
+	r, l, o, err := g.resolveTwo(ctx, repo, left, right)
+	if err != nil {
+		return Commit{}, err
+	}
+	base, err := g.mergeBase(ctx, r, l, o)
+	if err == nil && base == nil {
+		err = ErrCommitNotFound
+	}
+	if err != nil {
+		return Commit{}, fmt.Errorf("merge base of %s/%s and %s/%s: %w", repo, left, repo, right, err)
+	}
+	return *base.Clone(), nil
+}
 
 // mergeBase returns the best common ancestor of two commits, as git merge-base(1) means it: one that no other common ancestor reaches. Where there
 // are several, in criss-cross histories, it is the one with the largest generation, then the newest, then the one whose ID is least. It is nil where there is none.

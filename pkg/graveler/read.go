@@ -69,7 +69,7 @@ func (g *Graveler) getStaged(ctx context.Context, repo RepositoryID, branch Bran
 // reading calls read with a view of a branch, and again with a newer one until what read found is known to have been the state of the branch at some moment since the call began.
 //
 // What read finds in a record that this process knows is good if the record is still the current one afterwards. What it finds in a record that was read for this call is good if afterwards all its tokens are
-// still listed, since a token is dropped only when no record lists it. read may say that its answer is proven: that it does not depend on a token having been empty.
+// still listed, since a token is dropped only when no record lists it, above the same tree, or else writes made on another one might show together with what was below. read may say that its answer is proven: that it does not depend on a token having been empty.
 func (g *Graveler) reading(ctx context.Context, id RepositoryID, branch BranchID, read func(v *view) (proven bool, err error)) error {
 	return g.onBranch(ctx, id, branch, func(repo *Repository, b *Branch, fresh bool) error {
 		proven := false
@@ -88,7 +88,7 @@ func (g *Graveler) reading(ctx context.Context, id RepositoryID, branch BranchID
 			return readErr
 		case bytes.Equal(b.Stamp, now.Stamp):
 			return err
-		case fresh && err == nil && len(unlisted(b, now)) == 0:
+		case fresh && err == nil && len(unlisted(b, now)) == 0 && now.Head == b.Head && now.Base == b.Base:
 			return nil
 		}
 		return errStale

@@ -85,6 +85,36 @@ func FuzzRefExpression(f *testing.F) {
 	})
 }
 
+// A name that is accepted names what was made under it, alone and in expressions, and appears in listings; another one changes nothing.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{"dev", "feature/x", "a@b", "a.lock", "-a", "ünï/ço", "0123abcd", "a$", "HEAD", "\xff"} {
+		f.Add(seed)
+	}
+	ctx := context.Background()
+	store := newFixture(f)
+	f.Fuzz(func(t *testing.T, name string) {
+		if name == "main" {
+			return
+		}
+		b, err := store.CreateBranch(ctx, "lake", graveler.BranchID(name), "main")
+		if err != nil {
+			require.ErrorIs(t, err, graveler.ErrInvalidName)
+			_, err := store.CreateTag(ctx, "lake", graveler.TagID(name), "main")
+			require.ErrorIs(t, err, graveler.ErrInvalidName)
+			return
+		}
+		for _, ref := range []string{name, name + "@", name + "$", name + "~0", name + "^0"} {
+			c, err := store.ResolveRef(ctx, "lake", ref)
+			require.NoError(t, err, ref)
+			require.Equal(t, b.Head, c.ID)
+		}
+		require.Len(t, collect(t, store.ListBranches(ctx, "lake", "")), 2)
+		require.Len(t, collect(t, store.BranchLog(ctx, "lake", b.ID, 0)), 1)
+		require.NoError(t, store.DeleteBranch(ctx, "lake", b.ID, true))
+		require.Len(t, collect(t, store.ListBranches(ctx, "lake", "")), 1)
+	})
+}
+
 func TestNames(t *testing.T) {
 	for _, good := range []string{"main", "feature/x", "v1.0", "a@b", "a$b", "ünïcode", strings.Repeat("x", 200)} {
 		require.NoError(t, graveler.ValidateBranchID(graveler.BranchID(good)), good)

@@ -43,7 +43,7 @@ func (g *Graveler) Reset(ctx context.Context, repo RepositoryID, branch BranchID
 }
 
 // ResetStaged drops the uncommitted changes of the keys with a prefix; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written
-// after the call began stays. It is one step: an error means that nothing was dropped, or that all was.
+// while the call runs stays or goes, each write as a whole. It is one step: an error means that nothing was dropped, or that all was.
 func (g *Graveler) ResetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key) error {
 	return g.resetStaged(ctx, repo, branch, prefix, func(shown, head MetaRangeID, r *Repository) Iterator[Entry] {
 		return newPart(g.trees.Diff(ctx, r.Namespace, shown, head), prefix)
