@@ -92,4 +92,3 @@ func (a *app) repoReadOnly() *cobra.Command {
 		},
 	}
 }
-
