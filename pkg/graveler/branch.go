@@ -151,29 +151,21 @@ func (g *Graveler) SetBranchHidden(ctx context.Context, repo RepositoryID, id Br
 
 // ListBranches yields the branches whose names are greater than after, by name, without those that are hidden.
 func (g *Graveler) ListBranches(ctx context.Context, repo RepositoryID, after BranchID) iter.Seq2[Branch, error] {
-	return g.listBranches(ctx, repo, after, func(b *Branch) bool { return !b.Hidden })
+	return g.branchesWhere(ctx, repo, after, func(b *Branch) bool { return !b.Hidden })
 }
 
 // ListAllBranches is ListBranches with those that are hidden.
 func (g *Graveler) ListAllBranches(ctx context.Context, repo RepositoryID, after BranchID) iter.Seq2[Branch, error] {
-	return g.listBranches(ctx, repo, after, func(*Branch) bool { return true })
+	return g.branchesWhere(ctx, repo, after, func(*Branch) bool { return true })
 }
 
-func (g *Graveler) listBranches(ctx context.Context, repo RepositoryID, after BranchID, shown func(*Branch) bool) iter.Seq2[Branch, error] {
+func (g *Graveler) branchesWhere(ctx context.Context, repo RepositoryID, after BranchID, keep func(*Branch) bool) iter.Seq2[Branch, error] {
 	return sequence(func(emit func(Branch) bool) error {
 		r, err := g.repository(ctx, repo)
 		if err != nil {
 			return err
 		}
-		for b, err := range g.refs.ScanBranches(ctx, r, after) {
-			if err != nil {
-				return fmt.Errorf("list branches of %s: %w", repo, err)
-			}
-			if b.ID != after && b.State == BranchLive && shown(b) && !emit(*b.Clone()) {
-				return nil
-			}
-		}
-		return nil
+		return g.listBranches(ctx, r, after, emit, func(b *Branch) (bool, error) { return keep(b), nil })
 	})
 }
 

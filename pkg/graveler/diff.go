@@ -39,7 +39,7 @@ func (g *Graveler) Diff(ctx context.Context, repo RepositoryID, left, right stri
 	})
 }
 
-// Compare yields what right has changed since its merge base with left, by key: what a merge of right into left would bring.
+// Compare yields what right has changed since its merge base with left, by key. What a merge of right into left would change is told by MergeChanges.
 func (g *Graveler) Compare(ctx context.Context, repo RepositoryID, left, right string, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("compare", time.Now(), &err)
@@ -72,10 +72,7 @@ func (g *Graveler) resolveTwo(ctx context.Context, repo RepositoryID, left, righ
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	again, r, err := g.resolve(ctx, repo, right)
-	if err == nil && again.UID != record.UID {
-		err = fmt.Errorf("repository %s: %w: it was deleted and created again", repo, ErrRepositoryNotFound)
-	}
+	r, err := g.resolveIn(ctx, record, right)
 	return record, l, r, err
 }
 

@@ -21,19 +21,27 @@ type LogOptions struct {
 	Committer string
 	// Prefixes leaves out, if there are any, the commits whose trees agree below all of them with the tree of one of their parents; a first commit's with the empty tree.
 	Prefixes []Key
+	// Not leaves out the commits that these refs reach, themselves included, by whatever parents.
+	Not []string
+	// After leaves out a commit and all that come before it in the log: with the last commit of a page the log goes on behind that page. It visits what it leaves out once more.
+	After CommitID
 }
 
-// Log yields the commits that ref reaches, itself included: every commit before its parents, newest first among those that do not depend on each other.
-// It costs one read per commit that it visits. With prefixes it compares each tree with its parents' and opens no range on which they agree.
+// Log yields the commits that ref reaches, itself included: every commit before its parents, newest first among those that do not depend on each other. The order is the same each time.
+// It costs one read per commit that it visits, and the memory of those that it has yet to visit; visiting ends where all that is left is left out by Not. That one costs a read per commit that its refs reach, down to
+// the generations visited, whose IDs it keeps. With prefixes each tree is compared with its parents', and no range on which they agree is opened.
 func (g *Graveler) Log(ctx context.Context, repo RepositoryID, ref string, o LogOptions) iter.Seq2[Commit, error] {
 	return sequence(func(emit func(Commit) bool) error {
-		r, c, err := g.resolve(ctx, repo, ref)
+		w, err := g.logWalk(ctx, repo, ref, o)
 		if err != nil {
 			return err
 		}
-		w := logWalk{g: g, repo: r, options: o, seen: map[CommitID]bool{c.ID: true}, queue: commitQueue{c}}
 		for len(w.queue) > 0 {
-			c, shown, err := w.next(ctx)
+			c, parents, err := w.next(ctx)
+			shown := false
+			if err == nil {
+				shown, err = w.shows(ctx, c, parents)
+			}
 			if err != nil {
 				return fmt.Errorf("log of %s/%s: %w", repo, ref, err)
 			}
@@ -45,41 +53,87 @@ func (g *Graveler) Log(ctx context.Context, repo RepositoryID, ref string, o Log
 	})
 }
 
-// logWalk is a walk through a history.
+// logWalk is a walk through a history, in the order of commitQueue. Whatever follows a commit has been visited before it.
 type logWalk struct {
 	g       *Graveler
 	repo    *Repository
 	options LogOptions
-	seen    map[CommitID]bool
+	not     *reach
+	after   *Commit // nil: show from the start
 	queue   commitQueue
+	queued  map[CommitID]bool
 }
 
-// next visits a commit, queues its parents, and tells whether it is shown.
-func (w *logWalk) next(ctx context.Context) (c *Commit, shown bool, err error) {
+func (g *Graveler) logWalk(ctx context.Context, repo RepositoryID, ref string, o LogOptions) (*logWalk, error) {
+	r, c, err := g.resolve(ctx, repo, ref)
+	if err != nil {
+		return nil, err
+	}
+	w := &logWalk{g: g, repo: r, options: o, not: g.reach(r), queued: map[CommitID]bool{}}
+	for _, ref := range o.Not {
+		c, err := g.resolveIn(ctx, r, ref)
+		if err != nil {
+			return nil, err
+		}
+		w.not.add(c)
+	}
+	if o.After != "" {
+		if w.after, err = g.commit(ctx, r, o.After); err != nil {
+			return nil, fmt.Errorf("log of %s/%s after a commit: %w", repo, ref, err)
+		}
+	}
+	return w, w.push(ctx, c)
+}
+
+// next visits a commit: it queues the parents that the log follows, and returns them too.
+func (w *logWalk) next(ctx context.Context) (c *Commit, parents []*Commit, err error) {
 	c = heap.Pop(&w.queue).(*Commit)
+	delete(w.queued, c.ID)
+	parents, err = w.parents(ctx, c)
+	for _, p := range parents {
+		if err == nil {
+			err = w.push(ctx, p)
+		}
+	}
+	return c, parents, err
+}
+
+// push queues a commit that Not does not leave out.
+func (w *logWalk) push(ctx context.Context, c *Commit) error {
+	if w.queued[c.ID] {
+		return nil
+	}
+	out, err := w.not.has(ctx, c)
+	if err == nil && !out {
+		w.queued[c.ID] = true
+		heap.Push(&w.queue, c)
+	}
+	return err
+}
+
+// parents reads the parents of a commit that the log follows.
+func (w *logWalk) parents(ctx context.Context, c *Commit) (parents []*Commit, err error) {
 	ids := c.Parents
 	if w.options.FirstParent && len(ids) > 1 {
 		ids = ids[:1]
 	}
-	var parents []*Commit
 	for _, id := range ids {
 		p, err := w.g.referred(ctx, w.repo, id)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		parents = append(parents, p)
-		if !w.seen[id] {
-			w.seen[id] = true
-			heap.Push(&w.queue, p)
-		}
 	}
-	shown, err = w.shows(ctx, c, parents)
-	return c, shown, err
+	return parents, nil
 }
 
+// shows reports whether the log shows a commit that Not does not leave out.
 func (w *logWalk) shows(ctx context.Context, c *Commit, parents []*Commit) (bool, error) {
 	o := w.options
 	if !o.Since.IsZero() && c.CreatedAt.Before(o.Since) || !o.Until.IsZero() && c.CreatedAt.After(o.Until) || o.Committer != "" && c.Committer != o.Committer {
+		return false, nil
+	}
+	if w.after != nil && compareAge(c, w.after) <= 0 {
 		return false, nil
 	}
 	if len(o.Prefixes) == 0 {
@@ -118,12 +172,11 @@ func (q commitQueue) Len() int      { return len(q) }
 func (q commitQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *commitQueue) Push(c any)   { *q = append(*q, c.(*Commit)) }
 
-func (q commitQueue) Less(i, j int) bool {
-	return cmp.Or(
-		cmp.Compare(q[j].Generation, q[i].Generation),
-		cmp.Compare(q[j].LogTime, q[i].LogTime),
-		cmp.Compare(q[i].ID, q[j].ID),
-	) < 0
+func (q commitQueue) Less(i, j int) bool { return compareAge(q[i], q[j]) < 0 }
+
+// compareAge orders commits from the newest to the oldest.
+func compareAge(a, b *Commit) int {
+	return cmp.Or(cmp.Compare(b.Generation, a.Generation), cmp.Compare(b.LogTime, a.LogTime), cmp.Compare(a.ID, b.ID))
 }
 
 func (q *commitQueue) Pop() any {

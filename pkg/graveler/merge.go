@@ -4,10 +4,10 @@ package graveler
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 )
 
@@ -59,7 +59,7 @@ type Conflict struct {
 // ErrConflict is what a ConflictError matches.
 var ErrConflict = errors.New("merge conflict")
 
-// ConflictError says how many conflicts kept a merge from being made, and which the first ones are. MergeConflicts has them all.
+// ConflictError says how many conflicts kept a merge, revert or cherry-pick from being made, and which the first ones are. MergeConflicts, RevertConflicts and CherryPickConflicts have them all.
 type ConflictError struct {
 	Count int64
 	First []Conflict // ten at most
@@ -80,26 +80,42 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 // branch has all of source already. Nothing is changed then. It costs what differs from the merge base on either side.
 func (g *Graveler) Merge(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (c Commit, err error) {
 	defer g.observe("merge", time.Now(), &err)
-	if err := p.validate(); err != nil {
-		return Commit{}, fmt.Errorf("merge %s/%s into %s/%s: %w", repo, source, repo, dest, err)
+	head, err := g.merge(ctx, repo, source, dest, p)
+	if err != nil {
+		return Commit{}, mergeError(repo, source, dest, err)
 	}
-	if err := ValidateBranchID(dest); err != nil {
-		return Commit{}, err
-	}
-	r, from, err := g.resolve(ctx, repo, source)
+	return *head.Clone(), nil
+}
+
+func (g *Graveler) merge(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (*Commit, error) {
+	r, from, err := g.mergeSource(ctx, repo, source, dest, p)
 	if err == nil {
 		err = checkWritable(r)
 	}
 	if err != nil {
-		return Commit{}, err
+		return nil, err
 	}
-	head, err := g.changeHead(ctx, r, dest, headMove{op: OpMerge, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+	return g.changeHead(ctx, r, dest, headMove{op: OpMerge, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
 		return g.buildMerge(ctx, r, head, from, p)
 	}})
-	if err != nil {
-		return Commit{}, fmt.Errorf("merge %s/%s into %s/%s: %w", repo, source, repo, dest, err)
+}
+
+// mergeSource checks what a merge was given, and finds the commit to merge.
+func (g *Graveler) mergeSource(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (*Repository, *Commit, error) {
+	if err := p.validate(); err != nil {
+		return nil, nil, err
 	}
-	return *head.Clone(), nil
+	if err := ValidateBranchID(dest); err != nil {
+		return nil, nil, err
+	}
+	return g.resolve(ctx, repo, source)
+}
+
+func mergeError(repo RepositoryID, source string, dest BranchID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("merge %s/%s into %s/%s: %w", repo, source, repo, dest, err)
 }
 
 func (g *Graveler) buildMerge(ctx context.Context, repo *Repository, head, source *Commit, p MergeParams) (*Commit, error) {
@@ -108,9 +124,9 @@ func (g *Graveler) buildMerge(ctx context.Context, repo *Repository, head, sourc
 		return nil, err
 	}
 	switch {
-	case m.base == source.ID && !p.AllowEmpty:
+	case m.upToDate(source):
 		return nil, ErrNoChanges
-	case m.base == head.ID && p.FastForward && !p.Squash && m.base != source.ID:
+	case m.fastForward(head, source):
 		return source, nil
 	}
 	tree, err := m.apply(ctx)
@@ -121,29 +137,6 @@ func (g *Graveler) buildMerge(ctx context.Context, repo *Repository, head, sourc
 		return child(p.CommitParams, tree, head), nil
 	}
 	return child(p.CommitParams, tree, head, source), nil
-}
-
-// MergeConflicts yields the conflicts that Merge would have with these parameters, by key. Nothing is written.
-func (g *Graveler) MergeConflicts(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) iter.Seq2[Conflict, error] {
-	return sequence(func(emit func(Conflict) bool) error {
-		r, from, err := g.resolve(ctx, repo, source)
-		if err != nil {
-			return err
-		}
-		b, err := g.liveBranch(ctx, r, dest)
-		if err != nil {
-			return err
-		}
-		head, err := g.referred(ctx, r, b.Head)
-		if err != nil {
-			return err
-		}
-		m, err := g.merging(ctx, r, head, from, p)
-		if err != nil {
-			return err
-		}
-		return m.conflicts(ctx, emit)
-	})
 }
 
 // merging is a three-way merge under way.
@@ -164,25 +157,38 @@ func (g *Graveler) merging(ctx context.Context, repo *Repository, head, source *
 	return m, err
 }
 
+// upToDate reports whether the destination has all of the source, and nothing is to be done about it.
+func (m *merging) upToDate(source *Commit) bool { return m.base == source.ID && !m.params.AllowEmpty }
+
+// fastForward reports whether the source becomes the head as it is.
+func (m *merging) fastForward(head, source *Commit) bool {
+	return m.base == head.ID && m.base != source.ID && m.params.FastForward && !m.params.Squash
+}
+
 // apply returns the merged tree, or a ConflictError.
 func (m *merging) apply(ctx context.Context) (MetaRangeID, error) {
 	changes := m.join(ctx)
-	tree, err := m.g.trees.Apply(ctx, m.repo.Namespace, m.leftTree, changes)
+	tree, err := m.g.trees.Apply(ctx, m.repo.Namespace, m.leftTree, rightSides{changes})
 	err = closing(err, changes)
-	if !errors.Is(err, ErrConflict) {
-		return tree, m.g.unlessGone(ctx, m.repo, err)
+	if errors.Is(err, ErrConflict) {
+		return "", cmp.Or(m.refuseConflicts(ctx), err)
 	}
+	return tree, m.g.unlessGone(ctx, m.repo, err)
+}
+
+// refuseConflicts returns a ConflictError where there are conflicts.
+func (m *merging) refuseConflicts(ctx context.Context) error {
 	all := &ConflictError{}
-	err = m.conflicts(ctx, func(c Conflict) bool {
+	err := m.conflicts(ctx, func(c Conflict) bool {
 		if all.Count++; len(all.First) < 10 {
 			all.First = append(all.First, c)
 		}
 		return true
 	})
-	if err != nil {
-		return "", err
+	if err == nil && all.Count > 0 {
+		return all
 	}
-	return "", all
+	return err
 }
 
 // conflicts emits every conflict.
@@ -191,7 +197,16 @@ func (m *merging) conflicts(ctx context.Context, emit func(Conflict) bool) error
 	changes.onConflict = emit
 	for changes.Next() { // all that it finds besides conflicts is of no interest
 	}
-	return changes.Close()
+	return m.g.unlessGone(ctx, m.repo, changes.Close())
+}
+
+// changes emits what becomes of the destination, or returns a ConflictError and emits nothing.
+func (m *merging) changes(ctx context.Context, emit func(Diff) bool) error {
+	if err := m.refuseConflicts(ctx); err != nil {
+		return err
+	}
+	changes := m.join(ctx)
+	return m.g.unlessGone(ctx, m.repo, closing(emitDiffs(changes, nil, emit), changes))
 }
 
 func (m *merging) join(ctx context.Context) *mergeChanges {
@@ -202,8 +217,8 @@ func (m *merging) join(ctx context.Context) *mergeChanges {
 	}
 }
 
-// mergeChanges iterates over what a merge changes in the destination: the source's changes since the base, but for those that the destination has made too,
-// and those that it has made otherwise and the strategy leaves to it. It joins two sorted streams of differences from the base, one of either side.
+// mergeChanges iterates over what a merge changes in the destination, from what that has to what it will have: the source's changes since the base, but for those that the destination has
+// made too, and those that it has made otherwise and the strategy leaves to it. It joins two sorted streams of differences from the base, one of either side.
 type mergeChanges struct {
 	theirs, ours Iterator[Diff]
 	params       MergeParams
@@ -211,14 +226,14 @@ type mergeChanges struct {
 	onConflict func(Conflict) bool
 
 	oursReady, oursDone bool
-	cur                 Entry
+	cur                 Diff
 	err                 error
 }
 
 func (m *mergeChanges) Next() bool {
 	for m.err == nil && m.theirs.Next() {
 		d := m.theirs.Item()
-		m.cur = Entry{Key: d.Key, Value: d.Right}
+		m.cur = d
 		own, changed := m.own(d.Key)
 		switch {
 		case m.err != nil:
@@ -228,6 +243,7 @@ func (m *mergeChanges) Next() bool {
 		case own.Right.Same(d.Right):
 			continue
 		}
+		m.cur.Left = own.Right
 		switch m.strategy(d.Key) {
 		case SourceWins:
 			return true
@@ -278,7 +294,7 @@ func (m *mergeChanges) SeekGE(key Key) {
 	m.oursReady, m.oursDone = false, false
 }
 
-func (m *mergeChanges) Item() Entry { return m.cur }
-func (m *mergeChanges) Err() error  { return m.err }
+func (m *mergeChanges) Item() Diff { return m.cur }
+func (m *mergeChanges) Err() error { return m.err }
 
 func (m *mergeChanges) Close() error { return closing(m.err, m.theirs, m.ours) }

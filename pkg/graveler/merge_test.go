@@ -165,6 +165,7 @@ func checkMerge(t *rapid.T, f *fixture, m *historyModel, source, dest graveler.B
 		}
 	}
 	require.Equal(t, conflicts, found)
+	checkPreview(t, f, m, base, source, dest, p, merged, conflicts)
 
 	c, err := f.Merge(ctx, "lake", string(source), dest, p)
 	var conflict *graveler.ConflictError
@@ -191,6 +192,43 @@ func checkMerge(t *rapid.T, f *fixture, m *historyModel, source, dest graveler.B
 	}
 	m.add(dest, c, merged)
 	require.Equal(t, listOf(merged, "", "", ""), show(t, f.Graveler, string(dest), graveler.ListOptions{}))
+}
+
+// checkPreview applies what a merge would change to what the destination holds, which must give what the merge makes of it.
+func checkPreview(t *rapid.T, f *fixture, m *historyModel, base graveler.CommitID, source, dest graveler.BranchID, p graveler.MergeParams, merged map[string]string, conflicts []string) {
+	ctx := context.Background()
+	left, right := m.heads[dest], m.heads[source]
+	preview, err := f.PreviewMerge(ctx, "lake", string(source), dest, p)
+	require.NoError(t, err)
+	require.Equal(t, []graveler.CommitID{base, left, right}, []graveler.CommitID{preview.Base, preview.Head, preview.Source})
+	require.Equal(t, base == left && base != right && p.FastForward && !p.Squash, preview.FastForward)
+	require.Equal(t, base == right, errors.Is(preview.Refusal, graveler.ErrNoChanges))
+	require.Equal(t, base == right, preview.Refusal != nil)
+
+	holds, last := maps.Clone(m.holds[left]), ""
+	for d, err := range f.MergeChanges(ctx, "lake", string(source), dest, p) {
+		if len(conflicts) > 0 {
+			var conflict *graveler.ConflictError
+			require.True(t, errors.As(err, &conflict), "%v", err)
+			require.EqualValues(t, len(conflicts), conflict.Count)
+			return
+		}
+		require.NoError(t, err)
+		k := string(d.Key)
+		require.Greater(t, k, last)
+		require.False(t, d.Left.Same(d.Right))
+		require.Equal(t, holds[k] == "", d.Left == nil)
+		if d.Left != nil {
+			require.Equal(t, holds[k], string(d.Left.Data))
+		}
+		last = k
+		delete(holds, k)
+		if d.Right != nil {
+			holds[k] = string(d.Right.Data)
+		}
+	}
+	require.Empty(t, conflicts)
+	require.Equal(t, merged, holds)
 }
 
 // Two keys may hold equal content: what counts is key and identity.
@@ -237,6 +275,71 @@ func TestMergeIntoABranchWithUncommittedChanges(t *testing.T) {
 	require.Equal(t, []string{"-a", "+c"}, showDiffs(t, f.DiffUncommitted(ctx, "lake", "main", graveler.DiffOptions{})))
 	f.commit(t, "the rest")
 	require.Equal(t, []string{"b=source", "c=uncommitted"}, show(t, f.Graveler, "main@", graveler.ListOptions{}))
+}
+
+func TestAPreviewOfAMergeChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	_, err := f.CreateBranch(ctx, "lake", "source", "main")
+	require.NoError(t, err)
+	require.NoError(t, f.Set(ctx, "lake", "source", key("b"), value("source")))
+	source, err := f.Commit(ctx, "lake", "source", graveler.CommitParams{})
+	require.NoError(t, err)
+	f.set(t, "c", "uncommitted")
+
+	f.kv.Reset()
+	preview, err := f.PreviewMerge(ctx, "lake", "source", "main", graveler.MergeParams{FastForward: true})
+	require.NoError(t, err)
+	require.ErrorIs(t, preview.Refusal, graveler.ErrDirtyBranch)
+	require.True(t, preview.FastForward)
+	require.Equal(t, source.Commit.ID, preview.Source)
+	require.Equal(t, []string{"+b"}, showDiffs(t, f.MergeChanges(ctx, "lake", "source", "main", graveler.MergeParams{})))
+	require.Empty(t, collect(t, f.MergeConflicts(ctx, "lake", "source", "main", graveler.MergeParams{})))
+	preview, err = f.PreviewMerge(ctx, "lake", "source", "main", graveler.MergeParams{AllowDirty: true})
+	require.NoError(t, err)
+	require.NoError(t, preview.Refusal)
+	require.False(t, preview.FastForward)
+	for call := range f.kv.Counts() {
+		require.Contains(t, []string{"Get", "Scan"}, call)
+	}
+
+	// What uncommitted changes come to nothing does not keep a merge from being made.
+	require.NoError(t, f.Delete(ctx, "lake", "main", key("c")))
+	preview, err = f.PreviewMerge(ctx, "lake", "source", "main", graveler.MergeParams{})
+	require.NoError(t, err)
+	require.NoError(t, preview.Refusal)
+}
+
+func TestAMergeThatCannotBeSaysWhichOne(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		source   string
+		dest     graveler.BranchID
+		params   graveler.MergeParams
+		expected error
+	}{
+		"source":   {"none", "main", graveler.MergeParams{}, graveler.ErrRefNotFound},
+		"ref":      {"a b", "main", graveler.MergeParams{}, graveler.ErrInvalidRef},
+		"dest":     {"main", "none", graveler.MergeParams{}, graveler.ErrBranchNotFound},
+		"name":     {"main", "a b", graveler.MergeParams{}, graveler.ErrInvalidName},
+		"strategy": {"main", "main", graveler.MergeParams{Strategy: 9}, graveler.ErrInvalidValue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := func(err error) {
+				require.ErrorIs(t, err, c.expected)
+				require.ErrorContains(t, err, fmt.Sprintf("merge lake/%s into lake/%s: ", c.source, c.dest))
+			}
+			_, err := f.Merge(ctx, "lake", c.source, c.dest, c.params)
+			check(err)
+			_, err = f.PreviewMerge(ctx, "lake", c.source, c.dest, c.params)
+			check(err)
+			_, _, err = graveler.Page(f.MergeChanges(ctx, "lake", c.source, c.dest, c.params), 1)
+			check(err)
+			_, _, err = graveler.Page(f.MergeConflicts(ctx, "lake", c.source, c.dest, c.params), 1)
+			check(err)
+		})
+	}
 }
 
 // A tombstone that was staged and sealed must not hide a key that a merge brings.

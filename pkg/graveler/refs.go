@@ -28,7 +28,11 @@ type refStep struct {
 	n  int
 }
 
-const minCommitPrefix = 4
+const (
+	minCommitPrefix = 4
+	commitDigits    = 64
+	hexDigits       = "0123456789abcdef"
+)
 
 func parseRef(expr string) (refExpression, error) {
 	invalid := func(why string) (refExpression, error) {
@@ -86,6 +90,15 @@ func (g *Graveler) resolve(ctx context.Context, repo RepositoryID, ref string) (
 		return nil, nil, err
 	}
 	return g.resolveCommit(ctx, repo, ref, r)
+}
+
+// resolveIn is resolve in a repository whose record was read before.
+func (g *Graveler) resolveIn(ctx context.Context, repo *Repository, ref string) (*Commit, error) {
+	now, c, err := g.resolve(ctx, repo.ID, ref)
+	if err == nil && now.UID != repo.UID {
+		err = fmt.Errorf("repository %s: %w: it was deleted and created again", repo.ID, ErrRepositoryNotFound)
+	}
+	return c, err
 }
 
 func (g *Graveler) resolveCommit(ctx context.Context, id RepositoryID, expr string, r refExpression) (*Repository, *Commit, error) {
@@ -147,7 +160,7 @@ func (g *Graveler) unlessGone(ctx context.Context, repo *Repository, err error) 
 }
 
 func (g *Graveler) commitByPrefix(ctx context.Context, repo *Repository, prefix string) (*Commit, error) {
-	if len(prefix) < minCommitPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
+	if len(prefix) < minCommitPrefix || strings.Trim(prefix, hexDigits) != "" {
 		return nil, ErrRefNotFound
 	}
 	var match *Commit

@@ -16,30 +16,40 @@ type ResetParams struct {
 	AllowDirty bool
 }
 
+// alreadyThere is ErrNoChanges in the words of a reset, which commits nothing in any case.
+type alreadyThere struct{}
+
+func (alreadyThere) Error() string        { return "already there" }
+func (alreadyThere) Is(target error) bool { return target == ErrNoChanges }
+
 // Reset makes the commit ref the head of a branch. The commits that the branch reaches no more stay, and its log names them. It returns
 // ErrDirtyBranch where there are uncommitted changes and they are not allowed, and ErrNoChanges where ref is the head.
 func (g *Graveler) Reset(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p ResetParams) (c Commit, err error) {
 	defer g.observe("reset", time.Now(), &err)
+	to, err := g.reset(ctx, repo, branch, ref, p)
+	if err != nil {
+		return Commit{}, fmt.Errorf("reset %s/%s to %s: %w", repo, branch, ref, err)
+	}
+	return *to.Clone(), nil
+}
+
+func (g *Graveler) reset(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p ResetParams) (*Commit, error) {
 	if err := ValidateBranchID(branch); err != nil {
-		return Commit{}, err
+		return nil, err
 	}
 	r, to, err := g.resolve(ctx, repo, ref)
 	if err == nil {
 		err = checkWritable(r)
 	}
 	if err != nil {
-		return Commit{}, err
+		return nil, err
 	}
-	_, err = g.changeHead(ctx, r, branch, headMove{op: OpReset, actor: p.Actor, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+	return g.changeHead(ctx, r, branch, headMove{op: OpReset, actor: p.Actor, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
 		if head.ID == to.ID {
-			return nil, ErrNoChanges
+			return nil, alreadyThere{}
 		}
 		return to, nil
 	}})
-	if err != nil {
-		return Commit{}, fmt.Errorf("reset %s/%s to %s: %w", repo, branch, ref, err)
-	}
-	return *to.Clone(), nil
 }
 
 // ResetStaged drops the uncommitted changes of the keys with a prefix; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written
@@ -76,10 +86,14 @@ func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch Br
 	if err == nil {
 		_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, putBack) })
 	}
-	if err != nil {
-		return fmt.Errorf("reset uncommitted changes of %s/%s:%s: %w", repo, branch, printable(what), err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	place := fmt.Sprintf("%s/%s", repo, branch)
+	if len(what) > 0 {
+		place += ":" + printable(what)
+	}
+	return fmt.Errorf("reset uncommitted changes of %s: %w", place, err)
 }
 
 func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur *Branch, putBack putBack) (plan, error) {

@@ -5,6 +5,7 @@ package graveler
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"time"
 )
@@ -29,10 +30,7 @@ type PickParams struct {
 func (g *Graveler) Revert(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p PickParams) (c Commit, err error) {
 	defer g.observe("revert", time.Now(), &err)
 	c, err = g.pick(ctx, repo, branch, ref, OpRevert, p)
-	if err != nil {
-		return Commit{}, fmt.Errorf("revert %s on %s/%s: %w", ref, repo, branch, err)
-	}
-	return c, nil
+	return c, pickError("revert", repo, branch, ref, err)
 }
 
 // CherryPick repeats on a branch what the commit ref changed against its parent, as a new commit. What the branch has changed in another way is a conflict, as in Merge.
@@ -40,37 +38,20 @@ func (g *Graveler) Revert(ctx context.Context, repo RepositoryID, branch BranchI
 func (g *Graveler) CherryPick(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p PickParams) (c Commit, err error) {
 	defer g.observe("cherry-pick", time.Now(), &err)
 	c, err = g.pick(ctx, repo, branch, ref, OpCherryPick, p)
-	if err != nil {
-		return Commit{}, fmt.Errorf("cherry-pick %s on %s/%s: %w", ref, repo, branch, err)
-	}
-	return c, nil
+	return c, pickError("cherry-pick", repo, branch, ref, err)
 }
 
 func (g *Graveler) pick(ctx context.Context, repo RepositoryID, branch BranchID, ref string, op Op, p PickParams) (Commit, error) {
-	if err := (MergeParams{CommitParams: p.CommitParams, Strategy: p.Strategy}).validate(); err != nil {
-		return Commit{}, err
-	}
-	if err := ValidateBranchID(branch); err != nil {
-		return Commit{}, err
-	}
-	r, picked, err := g.resolve(ctx, repo, ref)
+	k, err := g.picking(ctx, repo, branch, ref, op, p)
 	if err == nil {
-		err = checkWritable(r)
+		err = checkWritable(k.repo)
 	}
 	if err != nil {
 		return Commit{}, err
 	}
-	before, err := g.treeBefore(ctx, r, picked, p.Parent)
-	if err != nil {
-		return Commit{}, err
-	}
-	params := pickedParams(op, picked, p.CommitParams)
-	head, err := g.changeHead(ctx, r, branch, headMove{op: op, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
-		m := &merging{g: g, repo: r, baseTree: before, leftTree: head.Tree, right: picked.Tree, params: MergeParams{Strategy: p.Strategy}}
-		if op == OpRevert {
-			m.baseTree, m.right = m.right, m.baseTree
-		}
-		tree, err := m.apply(ctx)
+	params := pickedParams(op, k.picked, p.CommitParams)
+	head, err := g.changeHead(ctx, k.repo, branch, headMove{op: op, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+		tree, err := k.onto(head).apply(ctx)
 		if err == nil && tree == head.Tree && !p.AllowEmpty {
 			err = ErrNoChanges
 		}
@@ -83,6 +64,74 @@ func (g *Graveler) pick(ctx context.Context, repo RepositoryID, branch BranchID,
 		return Commit{}, err
 	}
 	return *head.Clone(), nil
+}
+
+// RevertConflicts yields the conflicts that Revert would have with these parameters, by key. Nothing is written.
+func (g *Graveler) RevertConflicts(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p PickParams) iter.Seq2[Conflict, error] {
+	return sequence(func(emit func(Conflict) bool) error {
+		return pickError("revert", repo, branch, ref, g.pickConflicts(ctx, repo, branch, ref, OpRevert, p, emit))
+	})
+}
+
+// CherryPickConflicts yields the conflicts that CherryPick would have with these parameters, by key. Nothing is written.
+func (g *Graveler) CherryPickConflicts(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p PickParams) iter.Seq2[Conflict, error] {
+	return sequence(func(emit func(Conflict) bool) error {
+		return pickError("cherry-pick", repo, branch, ref, g.pickConflicts(ctx, repo, branch, ref, OpCherryPick, p, emit))
+	})
+}
+
+func (g *Graveler) pickConflicts(ctx context.Context, repo RepositoryID, branch BranchID, ref string, op Op, p PickParams, emit func(Conflict) bool) error {
+	k, err := g.picking(ctx, repo, branch, ref, op, p)
+	if err != nil {
+		return err
+	}
+	head, err := g.headOf(ctx, k.repo, branch)
+	if err != nil {
+		return err
+	}
+	return k.onto(head).conflicts(ctx, emit)
+}
+
+func pickError(what string, repo RepositoryID, branch BranchID, ref string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s on %s/%s: %w", what, ref, repo, branch, err)
+}
+
+// picking is what one commit changes, or undoes, on its way to a branch.
+type picking struct {
+	g        *Graveler
+	repo     *Repository
+	picked   *Commit
+	from, to MetaRangeID // the change
+	strategy Strategy
+}
+
+func (g *Graveler) picking(ctx context.Context, repo RepositoryID, branch BranchID, ref string, op Op, p PickParams) (*picking, error) {
+	if err := (MergeParams{CommitParams: p.CommitParams, Strategy: p.Strategy}).validate(); err != nil {
+		return nil, err
+	}
+	if err := ValidateBranchID(branch); err != nil {
+		return nil, err
+	}
+	r, picked, err := g.resolve(ctx, repo, ref)
+	if err != nil {
+		return nil, err
+	}
+	before, err := g.treeBefore(ctx, r, picked, p.Parent)
+	if err != nil {
+		return nil, err
+	}
+	k := &picking{g: g, repo: r, picked: picked, from: before, to: picked.Tree, strategy: p.Strategy}
+	if op == OpRevert {
+		k.from, k.to = k.to, k.from
+	}
+	return k, nil
+}
+
+func (k *picking) onto(head *Commit) *merging {
+	return &merging{g: k.g, repo: k.repo, baseTree: k.from, leftTree: head.Tree, right: k.to, params: MergeParams{Strategy: k.strategy}}
 }
 
 // treeBefore returns the tree of the n-th parent of a commit; the empty tree for the first commit.

@@ -4,6 +4,9 @@ package graveler_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +50,58 @@ func TestRevertUndoesOneCommit(t *testing.T) {
 	require.Equal(t, []string{"a=4", "b=1", "d=3"}, show(t, f.Graveler, "main", graveler.ListOptions{}))
 }
 
+func TestConflictsOfRevertAndCherryPickAreAllListed(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	const entries = 15
+	setAll := func(text string) graveler.Commit {
+		for i := range entries {
+			f.set(t, fmt.Sprintf("k%02d", i), text)
+		}
+		return f.commit(t, text)
+	}
+	setAll("1")
+	bad := setAll("2")
+	setAll("3")
+	for name, c := range map[string]struct {
+		do         func(context.Context, graveler.RepositoryID, graveler.BranchID, string, graveler.PickParams) (graveler.Commit, error)
+		conflicts  func(context.Context, graveler.RepositoryID, graveler.BranchID, string, graveler.PickParams) iter.Seq2[graveler.Conflict, error]
+		base, take string
+	}{
+		"revert":      {f.Revert, f.RevertConflicts, "2", "1"},
+		"cherry-pick": {f.CherryPick, f.CherryPickConflicts, "1", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := c.do(ctx, "lake", "main", string(bad.ID), graveler.PickParams{})
+			var conflict *graveler.ConflictError
+			require.True(t, errors.As(err, &conflict), "%v", err)
+			all := collect(t, c.conflicts(ctx, "lake", "main", string(bad.ID), graveler.PickParams{}))
+			require.Len(t, all, entries)
+			require.EqualValues(t, entries, conflict.Count)
+			require.Equal(t, conflict.First, all[:len(conflict.First)])
+			for _, x := range all {
+				require.Equal(t, []string{c.base, "3", c.take}, []string{string(x.Base.Data), string(x.Left.Data), string(x.Right.Data)})
+			}
+			require.Empty(t, collect(t, c.conflicts(ctx, "lake", "main", string(bad.ID), graveler.PickParams{Strategy: graveler.DestWins})))
+
+			for expected, err := range map[error]error{
+				graveler.ErrRefNotFound:    firstError(c.conflicts(ctx, "lake", "main", "none", graveler.PickParams{})),
+				graveler.ErrBranchNotFound: firstError(c.conflicts(ctx, "lake", "none", "main", graveler.PickParams{})),
+				graveler.ErrInvalidName:    firstError(c.conflicts(ctx, "lake", "a b", "main", graveler.PickParams{})),
+				graveler.ErrInvalidValue:   firstError(c.conflicts(ctx, "lake", "main", "main", graveler.PickParams{Parent: 2})),
+			} {
+				require.ErrorIs(t, err, expected)
+				require.ErrorContains(t, err, name+" ")
+			}
+		})
+	}
+}
+
+func firstError[T any](items iter.Seq2[T, error]) error {
+	_, _, err := graveler.Page(items, 1)
+	return err
+}
+
 func TestMergesArePickedAgainstAParent(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
@@ -87,6 +142,12 @@ func TestResetOfTheHead(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Reset(ctx, "lake", "main", string(second.ID), graveler.ResetParams{})
 	require.ErrorIs(t, err, graveler.ErrNoChanges)
+	require.EqualError(t, err, "reset lake/main to "+string(second.ID)+": already there")
+	_, err = f.Reset(ctx, "lake", "main", "none", graveler.ResetParams{})
+	require.ErrorIs(t, err, graveler.ErrRefNotFound)
+	require.ErrorContains(t, err, "reset lake/main to none: ")
+	require.ErrorContains(t, f.ResetStaged(ctx, "lake", "none", nil), "reset uncommitted changes of lake/none: ")
+	require.ErrorContains(t, f.ResetStaged(ctx, "lake", "none", key("a/")), "reset uncommitted changes of lake/none:a/: ")
 	moves := collect(t, f.BranchLog(ctx, "lake", "main", 0))
 	last := moves[len(moves)-1]
 	require.Equal(t, []any{graveler.OpReset, first.ID, second.ID, "ada"}, []any{last.Op, last.Old, last.New, last.Actor})
@@ -129,7 +190,7 @@ func TestResetOfUncommittedChanges(t *testing.T) {
 	}
 }
 
-func TestCompareShowsWhatAMergeWouldBring(t *testing.T) {
+func TestCompareShowsWhatRightHasChangedSinceTheMergeBase(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
 	f.set(t, "a", "1")

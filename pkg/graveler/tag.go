@@ -57,15 +57,7 @@ func (g *Graveler) ListTags(ctx context.Context, repo RepositoryID, after TagID)
 		if err != nil {
 			return err
 		}
-		for t, err := range g.refs.ScanTags(ctx, r, after) {
-			if err != nil {
-				return fmt.Errorf("list tags of %s: %w", repo, err)
-			}
-			if t.ID != after && !emit(*t) {
-				return nil
-			}
-		}
-		return nil
+		return g.listTags(ctx, r, after, emit, func(*Tag) (bool, error) { return true, nil })
 	})
 }
 

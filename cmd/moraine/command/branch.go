@@ -53,28 +53,40 @@ func (a *app) branchCreate() *cobra.Command {
 
 func (a *app) branchList() *cobra.Command {
 	var all bool
+	var at, contains string
 	cmd := &cobra.Command{
 		Use: "list REPO", Short: "List the branches of a repository, by name",
-		Args: cobra.ExactArgs(1),
+		Example: "moraine branch list lake\nmoraine branch list lake --contains v1.0",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			repo, err := parseRepo(args[0])
 			if err != nil {
 				return err
 			}
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-				list := s.ListBranches
-				if all {
-					list = s.ListAllBranches
+				branches := s.ListBranches(cmd.Context(), repo, "")
+				switch changed := cmd.Flags().Changed; {
+				case all:
+					branches = s.ListAllBranches(cmd.Context(), repo, "")
+				case changed("at"):
+					branches = s.BranchesAt(cmd.Context(), repo, at, "")
+				case changed("contains"):
+					branches = s.BranchesContaining(cmd.Context(), repo, contains, "")
 				}
-				return table(a.printer, list(cmd.Context(), repo, ""), []string{"NAME", "HEAD", "MOVED", "BY"}, viewBranch,
-					func(b graveler.Branch) []string {
-						return []string{string(b.ID), shortID(b.Head), formatTime(time.Unix(0, b.LastMove.Time)), opName(b.LastMove.Op)}
-					})
+				err := table(a.printer, branches, []string{"NAME", "HEAD", "MOVED", "BY"}, viewBranch, branchCells)
+				return withoutRepository(err, address{repo: repo}, at, contains)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&at, "at", "", "only those that stand on the commit that this ref, of the same repository, names")
+	cmd.Flags().StringVar(&contains, "contains", "", "only those that reach the commit that this ref, of the same repository, names")
 	cmd.Flags().BoolVar(&all, "all", false, "also those that are hidden")
+	cmd.MarkFlagsMutuallyExclusive("all", "at", "contains")
 	return cmd
+}
+
+func branchCells(b graveler.Branch) []string {
+	return []string{string(b.ID), shortID(b.Head), formatTime(time.Unix(0, b.LastMove.Time)), opName(b.LastMove.Op)}
 }
 
 func (a *app) branchShow() *cobra.Command {

@@ -90,9 +90,11 @@ func unmoved(err error, conflict, none string) error {
 }
 
 // withoutRepository explains a ref that was not found because it was given with its repository where the command has named that already.
-func withoutRepository(err error, at address, ref string) error {
-	if rest, ok := strings.CutPrefix(ref, string(at.repo)+"/"); ok && errors.Is(err, graveler.ErrRefNotFound) {
-		return hinted{err, fmt.Sprintf("without the repository: %s", rest)}
+func withoutRepository(err error, at address, refs ...string) error {
+	for _, ref := range refs {
+		if rest, ok := strings.CutPrefix(ref, string(at.repo)+"/"); ok && errors.Is(err, graveler.ErrRefNotFound) {
+			return hinted{err, fmt.Sprintf("without the repository: %s", rest)}
+		}
 	}
 	return err
 }

@@ -24,7 +24,9 @@ func (a *app) log() *cobra.Command {
 	var prefixes []string
 	cmd := &cobra.Command{
 		Use: "log REPO/REF", Short: "List the commits that a ref reaches, newest first",
-		Example: "moraine log lake/main\nmoraine log lake/main --graph --limit 20\nmoraine log lake/main --prefix raw/ --since 2026-01-31",
+		Long: "List the commits that a ref reaches, newest first and every commit before its parents. With --graph, draw how they follow each other: where options leave out commits, lines lead to the nearest " +
+			"ancestors that are shown.",
+		Example: "moraine log lake/main\nmoraine log lake/main --graph --limit 20\nmoraine log lake/main --prefix raw/ --since 2026-01-31\nmoraine log lake/experiment --not main",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseRef(args[0], "REPO/REF", "lake/main")
@@ -34,19 +36,17 @@ func (a *app) log() *cobra.Command {
 			if drawn && a.printer.json {
 				return usageError{"--graph is a drawing: it has no JSON form"}
 			}
-			if drawn && (since != "" || until != "" || o.Committer != "" || len(prefixes) > 0) {
-				return usageError{"--graph shows how all commits follow each other: it does not go with --since, --until, --author and --prefix"}
-			}
 			if o.Since, o.Until, err = parsePeriod(since, until); err != nil {
 				return err
 			}
 			o.Prefixes = keys(prefixes)
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-				commits := limited(s.Log(cmd.Context(), at.repo, at.ref, o), int(limit))
 				if drawn {
-					return a.drawLog(cmd.Context(), s, at.repo, commits, o.FirstParent)
+					err = a.drawLog(cmd.Context(), s, at.repo, limited(s.LogGraph(cmd.Context(), at.repo, at.ref, o), int(limit)))
+				} else {
+					err = a.printCommits(limited(s.Log(cmd.Context(), at.repo, at.ref, o), int(limit)))
 				}
-				return table(a.printer, commits, []string{"COMMIT", "CREATED", "COMMITTER", "MESSAGE"}, viewCommit, commitCells)
+				return withoutRepository(err, at, o.Not...)
 			})
 		},
 	}
@@ -56,6 +56,7 @@ func (a *app) log() *cobra.Command {
 	cmd.Flags().StringVar(&until, "until", "", "leave out commits made after this time")
 	cmd.Flags().StringVar(&o.Committer, "author", "", "show only the commits of this committer")
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "show only commits that changed keys that begin so (may be repeated)")
+	cmd.Flags().StringArrayVar(&o.Not, "not", nil, "leave out what this ref, of the same repository, reaches (may be repeated)")
 	cmd.Flags().UintVar(&limit, "limit", 0, "end after so many commits (0: no limit)")
 	return cmd
 }
@@ -71,6 +72,10 @@ func parsePeriod(since, until string) (from, to time.Time, err error) {
 	return from, to, err
 }
 
+func (a *app) printCommits(commits iter.Seq2[graveler.Commit, error]) error {
+	return table(a.printer, commits, []string{"COMMIT", "CREATED", "COMMITTER", "MESSAGE"}, viewCommit, commitCells)
+}
+
 func commitCells(c graveler.Commit) []string {
 	return []string{shortID(c.ID), formatTime(c.CreatedAt), orDash(escape(c.Committer)), subject(c)}
 }
@@ -81,21 +86,18 @@ func subject(c graveler.Commit) string {
 	return escape(line)
 }
 
-func (a *app) drawLog(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID, commits iter.Seq2[graveler.Commit, error], firstParent bool) error {
+func (a *app) drawLog(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID, nodes iter.Seq2[graveler.LogNode, error]) error {
 	names, err := refNames(ctx, s, repo)
 	if err != nil {
 		return err
 	}
 	var g graph.Graph[graveler.CommitID]
-	for c, err := range commits {
+	for n, err := range nodes {
 		if err != nil {
 			return err
 		}
-		parents := c.Parents
-		if firstParent && len(parents) > 1 {
-			parents = parents[:1]
-		}
-		node, links := g.Add(c.ID, parents)
+		c := n.Commit
+		node, links := g.Add(c.ID, n.Follows)
 		text := a.colored(yellow, shortID(c.ID)) + "  " + formatTime(c.CreatedAt) + "  " + subject(c)
 		if refs := names[c.ID]; len(refs) > 0 {
 			text += "  " + a.colored(green, "("+strings.Join(refs, ", ")+")")

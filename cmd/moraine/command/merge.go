@@ -31,7 +31,8 @@ func (a *app) merge() *cobra.Command {
 		Long: "Bring what SOURCE has changed since the merge base, the last commit that both have, into the branch DEST as one commit, and print the ID of DEST's new head. " +
 			"An entry that both have changed, and not in the same way, is a conflict unless a strategy decides. Conflicts are listed by key, with the beginnings of the " +
 			"identities that the entry has in the base, in DEST (ours) and in SOURCE (theirs); nothing is changed then.\n\n" +
-			"--dry-run changes nothing in any case: it lists the conflicts, or else, as 'moraine compare' does, what SOURCE has changed since the merge base.",
+			"--dry-run changes nothing in any case, and ends as the merge would: it lists the conflicts, or else what the merge would change in DEST, by key: + would be added, - removed, ~ changed. Where DEST has uncommitted " +
+			"changes, which the merge would refuse, the list is of what there is to merge without them.",
 		Example: "moraine merge lake/experiment lake/main\nmoraine merge lake/experiment lake/main --dry-run\nmoraine merge lake/experiment lake/main --strategy-for notes/=source-wins",
 		Args:    cobra.ExactArgs(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runMerge(cmd.Context(), args, o) },
@@ -64,20 +65,37 @@ func (a *app) runMerge(ctx context.Context, args []string, o mergeOptions) error
 	if err != nil {
 		return err
 	}
+	how, do := writing, a.mergeInto
 	if o.dryRun {
-		return a.useBranch(ctx, reading, dest, func(s *moraine.Store) error { return a.previewMerge(ctx, s, source, dest, p) })
+		how, do = reading, a.previewMerge
 	}
-	return a.useBranch(ctx, writing, dest, func(s *moraine.Store) error {
-		c, err := s.Merge(ctx, dest.repo, source.ref, dest.branch(), p)
+	return a.useBranch(ctx, how, dest, func(s *moraine.Store) error {
+		err := do(ctx, s, source, dest, p)
 		if errors.Is(err, graveler.ErrConflict) {
-			_, listed := a.printConflicts(s.MergeConflicts(ctx, dest.repo, source.ref, dest.branch(), p))
-			err = errors.Join(err, listed)
+			err = errors.Join(err, a.printConflicts(s.MergeConflicts(ctx, dest.repo, source.ref, dest.branch(), p)))
 		}
-		if err != nil {
-			return unmoved(err, "see them with --dry-run, decide with --strategy or --strategy-for", "DEST has all of SOURCE already; use --allow-empty to commit anyway")
-		}
-		return a.printCommit(c)
+		return unmoved(err, "decide with --strategy or --strategy-for", "DEST has all of SOURCE already; use --allow-empty to commit anyway")
 	})
+}
+
+func (a *app) mergeInto(ctx context.Context, s *moraine.Store, source, dest address, p graveler.MergeParams) error {
+	c, err := s.Merge(ctx, dest.repo, source.ref, dest.branch(), p)
+	if err != nil {
+		return err
+	}
+	return a.printCommit(c)
+}
+
+// previewMerge shows what a merge would come to.
+func (a *app) previewMerge(ctx context.Context, s *moraine.Store, source, dest address, p graveler.MergeParams) error {
+	preview, err := s.PreviewMerge(ctx, dest.repo, source.ref, dest.branch(), p)
+	if err != nil {
+		return err
+	}
+	if preview.FastForward {
+		a.note("a fast-forward: the head of %s/%s becomes %s", dest.repo, dest.ref, shortID(preview.Source))
+	}
+	return errors.Join(a.printDiff(s.MergeChanges(ctx, dest.repo, source.ref, dest.branch(), p)), preview.Refusal)
 }
 
 func (o *mergeOptions) read(source, dest address) (p graveler.MergeParams, err error) {
@@ -95,31 +113,17 @@ func (o *mergeOptions) read(source, dest address) (p graveler.MergeParams, err e
 	return p, err
 }
 
-// previewMerge shows what a merge would come to.
-func (a *app) previewMerge(ctx context.Context, s *moraine.Store, source, dest address, p graveler.MergeParams) error {
-	n, err := a.printConflicts(s.MergeConflicts(ctx, dest.repo, source.ref, dest.branch(), p))
-	if err != nil {
-		return err
-	}
-	if n > 0 {
-		err := fmt.Errorf("merge %s/%s into %s/%s: %w: %s", source.repo, source.ref, dest.repo, dest.ref, graveler.ErrConflict, plural(n, "entry", "entries"))
-		return hinted{err, "decide with --strategy or --strategy-for"}
-	}
-	return a.printDiff(s.Compare(ctx, dest.repo, dest.ref, source.ref, graveler.DiffOptions{}))
-}
-
-// printConflicts prints one line for each conflict, and returns how many there are.
-func (a *app) printConflicts(conflicts iter.Seq2[graveler.Conflict, error]) (n int, err error) {
+// printConflicts prints one line for each conflict.
+func (a *app) printConflicts(conflicts iter.Seq2[graveler.Conflict, error]) error {
 	for c, err := range conflicts {
 		if err == nil {
 			err = a.printConflict(c)
 		}
 		if err != nil {
-			return n, err
+			return err
 		}
-		n++
 	}
-	return n, nil
+	return nil
 }
 
 func (a *app) printConflict(c graveler.Conflict) error {

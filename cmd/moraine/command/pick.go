@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 )
 
 func (a *app) revert() *cobra.Command {
-	cmd := a.pick((*moraine.Store).Revert, "the branch has nothing of it any more; use --allow-empty to commit anyway")
+	cmd := a.pick((*moraine.Store).Revert, (*moraine.Store).RevertConflicts, "the branch has nothing of it any more; use --allow-empty to commit anyway")
 	cmd.Use, cmd.Short = "revert REPO/BRANCH REF", "Undo what a commit changed, by another commit"
 	cmd.Long = "Undo on a branch what the commit REF, of the same repository, changed against its parent, and print the ID of the commit that does it. An entry that has changed since is a conflict, " +
 		"unless a strategy decides: source-wins undoes it, dest-wins leaves it."
@@ -22,7 +23,7 @@ func (a *app) revert() *cobra.Command {
 }
 
 func (a *app) cherryPick() *cobra.Command {
-	cmd := a.pick((*moraine.Store).CherryPick, "the branch has all of it already; use --allow-empty to commit anyway")
+	cmd := a.pick((*moraine.Store).CherryPick, (*moraine.Store).CherryPickConflicts, "the branch has all of it already; use --allow-empty to commit anyway")
 	cmd.Use, cmd.Short = "cherry-pick REPO/BRANCH REF", "Repeat what a commit changed, by another commit"
 	cmd.Long = "Repeat on a branch what the commit REF, of the same repository, changed against its parent, and print the ID of the commit that does it. An entry that the branch has otherwise is a conflict, " +
 		"unless a strategy decides: source-wins takes it from REF, dest-wins leaves it."
@@ -33,8 +34,11 @@ func (a *app) cherryPick() *cobra.Command {
 // picking is what revert and cherry-pick do with a branch and a ref.
 type picking func(s *moraine.Store, ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID, ref string, p graveler.PickParams) (graveler.Commit, error)
 
+// pickConflicts lists the conflicts that keep it from being done.
+type pickConflicts func(s *moraine.Store, ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID, ref string, p graveler.PickParams) iter.Seq2[graveler.Conflict, error]
+
 // pick returns a command that does it; none is the hint where there is nothing to do.
-func (a *app) pick(do picking, none string) *cobra.Command {
+func (a *app) pick(do picking, conflicts pickConflicts, none string) *cobra.Command {
 	var commit commitFlags
 	var p graveler.PickParams
 	var strategy string
@@ -53,8 +57,11 @@ func (a *app) pick(do picking, none string) *cobra.Command {
 			}
 			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				c, err := do(s, cmd.Context(), at.repo, at.branch(), args[1], p)
+				if errors.Is(err, graveler.ErrConflict) {
+					err = errors.Join(err, a.printConflicts(conflicts(s, cmd.Context(), at.repo, at.branch(), args[1], p)))
+				}
 				if err != nil {
-					return unmoved(withoutRepository(errors.Join(err, a.printFirstConflicts(err)), at, args[1]), "decide with --strategy", none)
+					return unmoved(withoutRepository(err, at, args[1]), "decide with --strategy", none)
 				}
 				return a.printCommit(c)
 			})
@@ -66,21 +73,4 @@ func (a *app) pick(do picking, none string) *cobra.Command {
 	flags.StringVar(&strategy, "strategy", "none", "what becomes of conflicts: "+strategies)
 	flags.BoolVar(&p.AllowDirty, "allow-dirty", false, "keep uncommitted changes, on top of the result")
 	return cmd
-}
-
-// printFirstConflicts prints the conflicts that an error names.
-func (a *app) printFirstConflicts(err error) error {
-	conflict := (*graveler.ConflictError)(nil)
-	if !errors.As(err, &conflict) {
-		return nil
-	}
-	for _, c := range conflict.First {
-		if err := a.printConflict(c); err != nil {
-			return err
-		}
-	}
-	if n := conflict.Count - int64(len(conflict.First)); n > 0 {
-		a.note("%s more are not shown", count(int(n)))
-	}
-	return nil
 }

@@ -63,7 +63,7 @@ func (o *resetOptions) reset(ctx context.Context, s *moraine.Store, at address, 
 	switch {
 	case changed("to"):
 		_, err := s.Reset(ctx, at.repo, at.branch(), o.to, graveler.ResetParams{Actor: os.Getenv("USER"), AllowDirty: o.allowDirty})
-		return unmoved(withoutRepository(err, at, o.to), "", "that is the head already")
+		return unmoved(withoutRepository(err, at, o.to), "", "that is the head; nothing was changed")
 	case changed("key"):
 		return s.ResetStagedKey(ctx, at.repo, at.branch(), graveler.Key(o.key))
 	default:

@@ -39,7 +39,8 @@ func (a *app) tagCreate() *cobra.Command {
 }
 
 func (a *app) tagList() *cobra.Command {
-	return &cobra.Command{
+	var contains string
+	cmd := &cobra.Command{
 		Use: "list REPO", Short: "List the tags of a repository, by name",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,11 +49,18 @@ func (a *app) tagList() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
-				return table(a.printer, s.ListTags(cmd.Context(), repo, ""), []string{"NAME", "COMMIT"}, viewTag,
+				tags := s.ListTags(cmd.Context(), repo, "")
+				if cmd.Flags().Changed("contains") {
+					tags = s.TagsContaining(cmd.Context(), repo, contains, "")
+				}
+				err := table(a.printer, tags, []string{"NAME", "COMMIT"}, viewTag,
 					func(t graveler.Tag) []string { return []string{string(t.ID), shortID(t.Commit)} })
+				return withoutRepository(err, address{repo: repo}, contains)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&contains, "contains", "", "only those that reach the commit that this ref, of the same repository, names")
+	return cmd
 }
 
 func (a *app) tagShow() *cobra.Command {
