@@ -31,9 +31,11 @@ var arrows = []struct {
 	{"pkg/block/...", []string{"pkg/block"}},
 
 	{"pkg/graveler/rangefile", nil},
+	{"pkg/graveler/extsort", nil},
 	{"pkg/graveler/committed", []string{"pkg/graveler", "pkg/graveler/rangefile", "pkg/block", "pkg/kv"}},
 	// A staged write is fenced with a record that ref keeps.
 	{"pkg/graveler/staging", []string{"pkg/graveler", "pkg/graveler/ref", "pkg/kv"}},
+	{"pkg/graveler", []string{"pkg/graveler/extsort", "pkg/kv", "pkg/block"}},
 	{"pkg/graveler/...", []string{"pkg/graveler", "pkg/kv", "pkg/block"}},
 
 	{"pkg/catalog/...", []string{"pkg/catalog/...", "pkg/graveler", "pkg/graveler/metalog", "pkg/kv"}},

@@ -5,6 +5,7 @@ package graveler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -132,7 +133,7 @@ func (c *Commit) complete(now int64) {
 
 // child returns a commit of a tree that follows the given parents, to be completed when its time is known.
 func child(p CommitParams, tree MetaRangeID, parents ...*Commit) *Commit {
-	c := &Commit{Committer: p.Committer, Message: p.Message, Metadata: p.Metadata, CreatedAt: p.CreatedAt, Tree: tree}
+	c := &Commit{Committer: p.Committer, Message: p.Message, Metadata: maps.Clone(p.Metadata), CreatedAt: p.CreatedAt, Tree: tree}
 	for _, parent := range parents {
 		c.Parents = append(c.Parents, parent.ID)
 		c.Generation = max(c.Generation, parent.Generation+1)

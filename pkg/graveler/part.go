@@ -28,9 +28,13 @@ func newPart(changes Iterator[Diff], prefixes ...Key) *part {
 }
 
 // disjoint sorts prefixes and leaves out those that others cover.
-func disjoint(prefixes []Key) []Key {
-	sorted := slices.SortedFunc(slices.Values(prefixes), func(a, b Key) int { return bytes.Compare(a, b) })
-	return slices.CompactFunc(sorted, func(a, b Key) bool { return bytes.HasPrefix(b, a) })
+func disjoint(prefixes []Key) (left []Key) {
+	for _, p := range slices.SortedFunc(slices.Values(prefixes), func(a, b Key) int { return bytes.Compare(a, b) }) {
+		if n := len(left); n == 0 || !bytes.HasPrefix(p, left[n-1]) {
+			left = append(left, p)
+		}
+	}
+	return left
 }
 
 // covers reports whether a key has one of the prefixes.

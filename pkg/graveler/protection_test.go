@@ -67,6 +67,11 @@ func attempts(g *graveler.Graveler) []struct {
 			_, err := g.CherryPick(ctx, "lake", b, "side", graveler.PickParams{})
 			return err
 		}},
+		{"import", graveler.ActionMove, func(b graveler.BranchID) error {
+			v := value("imported")
+			_, err := g.Import(ctx, "lake", b, func(yield func(graveler.Entry, error) bool) { yield(graveler.Entry{Key: key("i"), Value: &v}, nil) }, graveler.ImportParams{})
+			return err
+		}},
 		{"reset", graveler.ActionMove, func(b graveler.BranchID) error {
 			_, err := g.Reset(ctx, "lake", b, "side", graveler.ResetParams{})
 			return err

@@ -233,3 +233,24 @@ func TestCommitOfAPart(t *testing.T) {
 	require.Equal(t, []graveler.CommitID{res.Commit.ID}, rest.Parents)
 	require.Empty(t, showDiffs(t, f.DiffUncommitted(ctx, "lake", "main", graveler.DiffOptions{})))
 }
+
+// What a caller does to his map afterwards is no concern of the commit.
+func TestMetadataOfACommitIsItsOwn(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	_, err := f.CreateBranch(ctx, "lake", "side", "main")
+	require.NoError(t, err)
+	require.NoError(t, f.Set(ctx, "lake", "side", key("k"), value("v")))
+	metadata := map[string]string{"why": "one"}
+	p := graveler.CommitParams{Metadata: metadata}
+	_, err = f.Commit(ctx, "lake", "side", p)
+	require.NoError(t, err)
+	_, err = f.Merge(ctx, "lake", "side", "main", graveler.MergeParams{CommitParams: p})
+	require.NoError(t, err)
+	metadata["why"] = "two"
+	for _, ref := range []string{"side", "main"} {
+		c, err := f.ResolveRef(ctx, "lake", ref)
+		require.NoError(t, err)
+		require.Equal(t, "one", c.Metadata["why"], ref)
+	}
+}

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
 func TestAnImportIsCommittedOnceUnlessSomethingChanges(t *testing.T) {
@@ -131,4 +134,30 @@ func TestAnImportThatIsInterruptedSaysHowFarItCame(t *testing.T) {
 
 	s.ok("import", data, "lake/main:", "--commit", "-m", "x")
 	require.Len(t, lines(s.ok("ls", "lake/main@:")), 1501)
+}
+
+// Keys that begin with a zero byte belong to layers above: an import with the empty prefix replaces all the others.
+func TestReplacingEverythingKeepsReservedKeys(t *testing.T) {
+	s := newLake(t)
+	store, err := moraine.Open(t.Context(), moraine.Options{Store: s.global[1], Blocks: s.global[3]})
+	require.NoError(t, err)
+	for _, key := range []string{"\x00version", "\x01", "a", "\xff\xff"} {
+		require.NoError(t, store.Set(t.Context(), "lake", "main", graveler.Key(key), graveler.Value{Identity: []byte("1")}))
+	}
+	require.NoError(t, store.Close())
+	s.ok("commit", "lake/main", "-m", "all")
+	list := s.file("list.jsonl", `{"key":"b"}`)
+	s.ok("import", "--listing", list, "lake/main:", "--replace")
+	require.Equal(t, "- \\x01\n- a\n+ b\n- \\xff\\xff\n", s.ok("diff", "lake/main~1", "lake/main"))
+}
+
+func TestAnImportOfAListingThatIsInterruptedChangesNothing(t *testing.T) {
+	s := newLake(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, stdout, stderr := s.runContext(ctx, "import", "--listing", s.file("list.jsonl", `{"key":"b"}`), "lake/main:")
+	require.Equal(t, 1, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "context canceled (interrupted)")
+	require.Len(t, s.objects("log", "lake/main"), 1)
 }

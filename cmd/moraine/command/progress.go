@@ -24,10 +24,11 @@ func (a *app) newProgress() *progress {
 	return p
 }
 
-func (p *progress) begin(files int, bytes int64) {
+// begin shows the bar of something that has so many bytes.
+func (p *progress) begin(what string, bytes int64) {
 	if p.all != nil {
 		p.bar = p.all.AddBar(bytes, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(fmt.Sprintf("%d files ", files)), decor.CountersKibiByte("% .1f of % .1f")),
+			mpb.PrependDecorators(decor.Name(what+" "), decor.CountersKibiByte("% .1f of % .1f")),
 			mpb.AppendDecorators(decor.Percentage(), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
 	}
 }

@@ -28,7 +28,7 @@ type Import struct {
 	Dir    string
 	Prefix string   // of every key; the rest is the slash-separated path below Dir
 	Skip   []string // files and directories that are left out as if they were not there
-	// Stage stores a batch of entries. Keys ascend, within a batch and from one to the next.
+	// Stage stores a batch of entries. Keys ascend, within a batch and from one to the next. It is called on the goroutine of Run.
 	Stage func(ctx context.Context, entries []graveler.Entry) error
 
 	// The following tell what happens, one call at a time except for Progress.

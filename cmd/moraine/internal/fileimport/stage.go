@@ -36,8 +36,10 @@ type job struct {
 	done   chan struct{}
 }
 
-// stageAll walks, hashes and stages at the same time. Jobs pass through ordered in the order of keys; whoever takes one out waits until it is done.
+// stageAll walks, hashes and stages at the same time. Jobs pass through ordered in the order of keys; whoever takes one out waits until it is done. Staging is left to the goroutine of the caller.
 func (r *run) stageAll(ctx context.Context, w *walker) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	ordered, work := make(chan *job, aheadFiles), make(chan *job)
 	group.Go(func() error {
@@ -57,20 +59,30 @@ func (r *run) stageAll(ctx context.Context, w *walker) error {
 			return nil
 		})
 	}
-	group.Go(func() error {
-		for j := range ordered {
-			select {
-			case <-j.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if err := r.take(ctx, j); err != nil {
-				return err
-			}
+	staged := r.takeAll(ctx, ordered)
+	if staged != nil {
+		cancel()
+	}
+	walked := group.Wait()
+	if staged == nil || walked != nil && !errors.Is(walked, context.Canceled) { // else the walk ended because staging did
+		return walked
+	}
+	return staged
+}
+
+// takeAll stages what comes.
+func (r *run) takeAll(ctx context.Context, ordered <-chan *job) error {
+	for j := range ordered {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return r.flush(ctx)
-	})
-	return group.Wait()
+		if err := r.take(ctx, j); err != nil {
+			return err
+		}
+	}
+	return r.flush(ctx)
 }
 
 // hand puts a job into each of the channels.
