@@ -29,6 +29,7 @@ type script struct {
 	store  string // its URL
 	work   string
 	held   *holding
+	begun  *background
 	victim *rangeFile
 }
 
@@ -54,6 +55,8 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"together": {(*script).together, 3, "NUMBER CODE COMMAND [ARG]..."},
 		"crowd":    {(*script).crowd, 1, "FILE"},
 		"signal":   {(*script).signal, 4, "SIGNAL TEXT CODE COMMAND [ARG]..."},
+		"begin":    {(*script).begin, 1, "COMMAND [ARG]..."},
+		"end":      {(*script).end, 3, "SIGNAL TEXT CODE"},
 		"hold":     {(*script).hold, 0, "[readonly]"},
 		"release":  {(*script).release, 0, ""},
 		"schema":   {(*script).schema, 1, "VERSION"},
@@ -182,10 +185,7 @@ func (s *script) crowd(ts *testscript.TestScript, args []string) {
 
 // signal runs a command, and sends it a signal when it has written a line with a text to standard error.
 func (s *script) signal(ts *testscript.TestScript, args []string) {
-	sent, ok := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[0]]
-	if !ok {
-		ts.Fatalf("signal %s: expected INT, TERM or KILL", args[0])
-	}
+	sent := signalOf(ts, args[0])
 	cmd := s.command(ts, args[3:])
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout = &stdout
@@ -200,6 +200,14 @@ func (s *script) signal(ts *testscript.TestScript, args []string) {
 	}
 	err = errors.Join(lines.Err(), cmd.Wait())
 	s.record(ts, args[2], args[3:], "  # SIG"+args[0], finished(err, cmd, &stdout, &stderr))
+}
+
+func signalOf(ts *testscript.TestScript, name string) os.Signal {
+	sent, ok := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[name]
+	if !ok {
+		ts.Fatalf("signal %s: expected INT, TERM or KILL", name)
+	}
+	return sent
 }
 
 // record checks what a command came to, and adds it to the transcript.

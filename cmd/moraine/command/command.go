@@ -119,7 +119,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.demo(), a.repo(), a.branch(), a.tag(),
 		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(),
-		a.status(), a.commit(), a.log(), a.commits(), a.show(), a.diff(), a.compare(), a.reflog(),
+		a.status(), a.commit(), a.log(), a.commits(), a.show(), a.diff(), a.compare(), a.reflog(), a.changes(),
 		a.merge(), a.revert(), a.cherryPick(),
 		a.compact(), a.clean(), a.clock(), a.kv(), a.version(),
 	)

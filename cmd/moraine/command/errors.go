@@ -52,6 +52,7 @@ func exitCodes() []struct {
 		{graveler.ErrEntryNotFound, exitNotFound},
 		{graveler.ErrSettingNotFound, exitNotFound},
 		{graveler.ErrNotFound, exitNotFound},
+		{graveler.ErrLogTruncated, exitNotFound},
 
 		{graveler.ErrExists, exitConflict},
 		{graveler.ErrPreconditionFailed, exitConflict},
@@ -143,6 +144,7 @@ func hints() []struct {
 		{graveler.ErrBranchNotFound, "'moraine branch list REPO' shows what there is"},
 		{graveler.ErrTagNotFound, "'moraine tag list REPO' shows what there is"},
 		{graveler.ErrAmbiguousRef, "give more digits"},
+		{graveler.ErrLogTruncated, "begin there, or later"},
 		{syscall.ENOSPC, "make room on the disk and run it again"},
 		{kv.ErrSchemaNewer, "use the version of moraine that wrote it, or a later one"},
 	}

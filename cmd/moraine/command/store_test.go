@@ -35,7 +35,7 @@ func TestReadersShareTheStore(t *testing.T) {
 	require.NoError(t, group.Wait())
 	for _, args := range [][]string{
 		{"repo", "list"}, {"repo", "show", "lake"}, {"branch", "list", "lake"}, {"branch", "show", "lake/main"}, {"tag", "list", "lake"}, {"get", "lake/main:a"},
-		{"status", "lake/main"}, {"log", "lake/main"}, {"show", "lake/main"}, {"diff", "lake/main"}, {"diff", "lake/main", "lake/main"}, {"reflog", "lake/main"},
+		{"status", "lake/main"}, {"log", "lake/main"}, {"show", "lake/main"}, {"diff", "lake/main"}, {"diff", "lake/main", "lake/main"}, {"reflog", "lake/main"}, {"changes", "lake/main"},
 		{"kv", "scan", "graveler"}, {"kv", "get", "graveler", "repos/lake"},
 	} {
 		s.ok(args...)
