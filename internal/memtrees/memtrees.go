@@ -184,12 +184,18 @@ func (s *Store) ScanFile(_ context.Context, ns, id string) iter.Seq2[graveler.En
 }
 
 // CopyTree implements [graveler.Trees].
-func (s *Store) CopyTree(_ context.Context, from, to string, tree graveler.MetaRangeID) error {
-	entries, err := s.load(from, tree)
-	if err == nil {
-		s.save(to, entries)
-	}
-	return err
+func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (bool, error)) error {
+	return s.Walk(ctx, from, tree, func(f graveler.TreeFile) (bool, error) {
+		wanted, err := visit(f)
+		if !wanted || err != nil {
+			return false, err
+		}
+		entries, err := s.load(from, tree)
+		if err == nil {
+			s.save(to, entries)
+		}
+		return false, err
+	})
 }
 
 // Drop implements [graveler.Trees].

@@ -34,26 +34,30 @@ func (g *Graveler) newBranch(ctx context.Context, repo RepositoryID, id BranchID
 	if err != nil {
 		return Branch{}, err
 	}
-	if _, err := g.refs.GetTag(ctx, r, TagID(id)); err == nil {
-		return Branch{}, fmt.Errorf("create branch %s/%s: %w: a tag has this name", repo, id, ErrExists)
-	} else if !errors.Is(err, ErrTagNotFound) {
-		return Branch{}, err
-	}
-	b, err := g.createBranch(ctx, r, id, c.ID, hidden)
-	if err == nil {
-		err = g.stillThere(ctx, r)
-		if err == nil {
-			b, err = g.protectNew(ctx, r, b)
-		} else {
-			// It may have come after the repository's other records had gone.
-			g.branches.Invalidate(g.branchKey(r, id))
-			err = errors.Join(err, g.refs.RemoveBranch(ctx, r, b))
-		}
-	}
+	b, err := g.addBranch(ctx, r, id, c.ID, hidden)
 	if err != nil {
 		return Branch{}, fmt.Errorf("create branch %s/%s: %w", repo, id, err)
 	}
 	return *b.Clone(), nil
+}
+
+// addBranch makes a branch in a repository that others use.
+func (g *Graveler) addBranch(ctx context.Context, repo *Repository, id BranchID, head CommitID, hidden bool) (*Branch, error) {
+	if _, err := g.refs.GetTag(ctx, repo, TagID(id)); err == nil {
+		return nil, fmt.Errorf("%w: a tag has this name", ErrExists)
+	} else if !errors.Is(err, ErrTagNotFound) {
+		return nil, err
+	}
+	b, err := g.createBranch(ctx, repo, id, head, hidden)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.stillThere(ctx, repo); err != nil {
+		// It may have come after the repository's other records had gone.
+		g.branches.Invalidate(g.branchKey(repo, id))
+		return nil, errors.Join(err, g.refs.RemoveBranch(ctx, repo, b))
+	}
+	return g.protectNew(ctx, repo, b)
 }
 
 // createBranch writes the record of a new branch, after it has finished the deletion of an earlier one of that name, if one was left half-done.

@@ -24,17 +24,10 @@ func (g *Graveler) BranchLog(ctx context.Context, repo RepositoryID, branch Bran
 // current record; reading the record first therefore misses none.
 func (g *Graveler) moves(ctx context.Context, repo *Repository, b *Branch, from int64) iter.Seq2[Move, error] {
 	return sequence(func(emit func(Move) bool) error {
-		previous, first := int64(0), true
-		linked := func(m Move) error {
-			if !first && m.Previous != previous {
-				return fmt.Errorf("log of branch %s/%s: %w: the move at %d follows one at %d, which is missing", repo.ID, b.ID, ErrCorrupt, m.Time, m.Previous)
-			}
-			previous, first = m.Time, false
-			return nil
-		}
+		chain := chain{repo: repo.ID, branch: b.ID}
 		for m, err := range g.refs.ScanMoves(ctx, repo, b.UID, from, b.LastMove.Time-1) {
 			if err == nil {
-				err = linked(m)
+				err = chain.link(m)
 			}
 			if err != nil {
 				return err
@@ -46,10 +39,26 @@ func (g *Graveler) moves(ctx context.Context, repo *Repository, b *Branch, from 
 		if b.LastMove.Time < from {
 			return nil
 		}
-		if err := linked(b.LastMove); err != nil {
+		if err := chain.link(b.LastMove); err != nil {
 			return err
 		}
 		emit(b.LastMove)
 		return nil
 	})
+}
+
+// chain notices a move that is missing between others.
+type chain struct {
+	repo     RepositoryID
+	branch   BranchID
+	previous int64
+	started  bool
+}
+
+func (c *chain) link(m Move) error {
+	if c.started && m.Previous != c.previous {
+		return fmt.Errorf("log of branch %s/%s: %w: the move at %d follows one at %d, which is missing", c.repo, c.branch, ErrCorrupt, m.Time, m.Previous)
+	}
+	c.previous, c.started = m.Time, true
+	return nil
 }

@@ -40,6 +40,8 @@ var (
 	ErrReadOnly           = errors.New("read-only")
 	// ErrProtected: a protection rule forbids it on the branch.
 	ErrProtected = errors.New("branch is protected")
+	// ErrNamespaceTaken: the files that a repository was to take over belong to another one.
+	ErrNamespaceTaken = errors.New("its files belong to another repository")
 	// ErrDefaultBranch: the default branch of a repository cannot be deleted.
 	ErrDefaultBranch = errors.New("is the default branch")
 	// ErrRefused wraps what a hook returned.

@@ -13,6 +13,7 @@ import (
 // headMove is an operation that gives a branch another head than a commit of its own changes does.
 type headMove struct {
 	op    Op
+	uid   string // of the branch that is meant; "": of whichever has the name
 	actor string
 	// allowDirty lets uncommitted changes stay, on top of the new head. Without it they are ErrDirtyBranch.
 	allowDirty bool
@@ -23,6 +24,9 @@ type headMove struct {
 // changeHead moves the head of a branch. The token is sealed first, always: a look at it and the move are not one step. What is written afterwards stays uncommitted.
 func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID, m headMove) (*Commit, error) {
 	sealed, err := g.seal(ctx, repo, id, true)
+	if err == nil && m.uid != "" && sealed.UID != m.uid {
+		err = fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
+	}
 	if err != nil {
 		return nil, err
 	}

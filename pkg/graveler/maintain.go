@@ -49,14 +49,18 @@ func (g *Graveler) Maintain(ctx context.Context) (report MaintainReport, err err
 
 func (g *Graveler) maintainRepository(ctx context.Context, r *Repository, report *MaintainReport) error {
 	switch {
-	case r.State == RepositoryInDeletion, r.State == RepositoryCreating && g.now().Sub(r.CreatedAt) >= g.grace:
-		if err := g.deleteRepository(ctx, r); err != nil {
+	case r.State == RepositoryInDeletion:
+		if err := g.finishRepositoryDeletion(ctx, r); err != nil {
 			return err
 		}
 		report.RepositoriesDeleted++
 		return nil
 	case r.State == RepositoryCreating:
-		return nil
+		undone, err := g.undoCreation(ctx, r)
+		if undone && err == nil {
+			report.RepositoriesDeleted++
+		}
+		return err
 	}
 	rules, err := g.protectionRules(ctx, r)
 	if err != nil {
@@ -107,7 +111,7 @@ func (g *Graveler) clean(ctx context.Context, c Cleanup, report *MaintainReport)
 		return err
 	}
 	if c.Branch == "" {
-		if err := g.trees.Drop(ctx, c.Namespace); err != nil {
+		if err := g.dropFiles(ctx, c.Namespace); err != nil {
 			return err
 		}
 	}

@@ -94,8 +94,10 @@ type Repository struct {
 	CreatedAt     time.Time
 	State         RepositoryState
 	ReadOnly      bool
-	Nonce         string // new with each write of the record
-	Stamp         Stamp
+	// Adopting: while the repository was not yet active, the files in Namespace were there already; they stay if its creation is undone.
+	Adopting bool
+	Nonce    string // new with each write of the record
+	Stamp    Stamp
 }
 
 // Partition names the partition that holds the repository's records.

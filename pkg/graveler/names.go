@@ -105,3 +105,11 @@ func ValidateValue(v *Value) error {
 	}
 	return nil
 }
+
+// ValidateEntry returns what ValidateKey says of the key, or ValidateValue of the value. A nil value is a tombstone, which any key may have.
+func ValidateEntry(e Entry) error {
+	if err := ValidateKey(e.Key); err != nil || e.Value == nil {
+		return err
+	}
+	return ValidateValue(e.Value)
+}

@@ -44,31 +44,12 @@ func (g *Graveler) CreateRepository(ctx context.Context, id RepositoryID, p Crea
 }
 
 func (g *Graveler) createRepository(ctx context.Context, id RepositoryID, p CreateRepositoryParams) (*Repository, error) {
-	if err := g.clearName(ctx, id); err != nil {
-		return nil, err
-	}
-	now, err := g.moveTime(ctx, 0)
+	r, err := g.beginRepository(ctx, &Repository{ID: id, DefaultBranch: p.DefaultBranch, ReadOnly: p.ReadOnly}, p.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{
-		ID: id, UID: xid.New().String(), DefaultBranch: p.DefaultBranch, ReadOnly: p.ReadOnly,
-		CreatedAt: time.Unix(0, now).UTC(), State: RepositoryCreating, Nonce: newNonce(),
-	}
-	r.Namespace = namespaceBelow(p.Namespace, r)
-	if p.Namespace == "" {
-		r.Namespace = namespaceBelow(g.namespace, r)
-	}
-	if err := g.trees.CheckNamespace(ctx, r.Namespace); err != nil {
-		return nil, err
-	}
-	if r.Stamp, err = g.refs.PutRepository(ctx, r); errors.Is(err, ErrChanged) {
-		return nil, ErrExists
-	} else if err != nil {
-		return nil, err
-	}
 	first := &Commit{
-		Version: CommitVersion, Message: "Repository created", Tree: g.trees.EmptyTree(), CreatedAt: r.CreatedAt, Generation: 1, LogTime: now, Nonce: newNonce(),
+		Version: CommitVersion, Message: "Repository created", Tree: g.trees.EmptyTree(), CreatedAt: r.CreatedAt, Generation: 1, LogTime: r.CreatedAt.UnixNano(), Nonce: newNonce(),
 	}
 	first.ID = first.ComputeID()
 	if err := g.refs.PutCommit(ctx, r, first); err != nil {
@@ -77,12 +58,46 @@ func (g *Graveler) createRepository(ctx context.Context, id RepositoryID, p Crea
 	if _, err := g.createBranch(ctx, r, p.DefaultBranch, first.ID, false); err != nil {
 		return nil, err
 	}
-	r.State, r.Nonce = RepositoryActive, newNonce()
-	r.Stamp, err = g.refs.PutRepository(ctx, r)
-	if errors.Is(err, ErrChanged) {
-		err = fmt.Errorf("%w: the creation took longer than %s and was undone", ErrRepositoryInDeletion, g.grace)
+	r.State = RepositoryActive
+	return r, g.putCreating(ctx, r)
+}
+
+// beginRepository writes the record of a repository that is to be created: nobody sees it before its state is RepositoryActive. Its files go below a URL or path, or where it says that they are.
+func (g *Graveler) beginRepository(ctx context.Context, r *Repository, below string) (*Repository, error) {
+	if err := g.clearName(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	now, err := g.moveTime(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	r.UID, r.CreatedAt, r.State = xid.New().String(), time.Unix(0, now).UTC(), RepositoryCreating
+	switch {
+	case r.Namespace != "":
+	case below == "":
+		r.Namespace = namespaceBelow(g.namespace, r)
+	default:
+		r.Namespace = namespaceBelow(below, r)
+	}
+	if err := g.trees.CheckNamespace(ctx, r.Namespace); err != nil {
+		return nil, err
+	}
+	r.Nonce = newNonce()
+	if r.Stamp, err = g.refs.PutRepository(ctx, r); errors.Is(err, ErrChanged) {
+		return nil, ErrExists
 	}
 	return r, err
+}
+
+// putCreating writes the record of a repository that this process is creating.
+func (g *Graveler) putCreating(ctx context.Context, r *Repository) error {
+	r.Nonce = newNonce()
+	stamp, err := g.refs.PutRepository(ctx, r)
+	if errors.Is(err, ErrChanged) {
+		return fmt.Errorf("%w: the creation stood still for longer than %s and was undone", ErrRepositoryInDeletion, g.grace)
+	}
+	r.Stamp = stamp
+	return err
 }
 
 // namespaceBelow gives each repository a folder of its own, so that no two ever share files, whatever namespaces they are given.
@@ -108,10 +123,29 @@ func (g *Graveler) clearName(ctx context.Context, id RepositoryID) error {
 		return err
 	case r.State == RepositoryActive:
 		return ErrExists
-	case r.State == RepositoryCreating && g.now().Sub(r.CreatedAt) < g.grace:
-		return fmt.Errorf("%w: a creation that began at %s has not finished", ErrExists, r.CreatedAt.Format(time.RFC3339))
+	case r.State == RepositoryInDeletion:
+		return g.finishRepositoryDeletion(ctx, r)
 	}
-	return g.deleteRepository(ctx, r)
+	if undone, err := g.undoCreation(ctx, r); undone || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: a creation that showed life at %s has not finished", ErrExists, r.CreatedAt.Format(time.RFC3339))
+}
+
+// undoCreation undoes a creation that was cut off: one that has shown no sign of life for the grace period, and shows none when it is put in deletion.
+func (g *Graveler) undoCreation(ctx context.Context, r *Repository) (undone bool, err error) {
+	if g.now().Sub(r.CreatedAt) < g.grace {
+		return false, nil
+	}
+	r.State, r.Nonce = RepositoryInDeletion, newNonce()
+	r.Stamp, err = g.refs.PutRepository(ctx, r)
+	if errors.Is(err, ErrChanged) {
+		return false, nil // it goes on, or has finished, or another is undoing it
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, g.finishRepositoryDeletion(ctx, r)
 }
 
 // GetRepository returns ErrRepositoryNotFound where there is none, and ErrRepositoryInDeletion where it is being deleted.
@@ -182,8 +216,12 @@ func (g *Graveler) deleteRepository(ctx context.Context, r *Repository) error {
 }
 
 func (g *Graveler) finishRepositoryDeletion(ctx context.Context, r *Repository) error {
+	namespace := r.Namespace
+	if r.Adopting {
+		namespace = "" // its files stay
+	}
 	err := g.refs.PutCleanup(ctx, Cleanup{
-		Partition: r.Partition(), Registered: g.now().UnixNano(), RepositoryID: r.ID, RepositoryUID: r.UID, Namespace: r.Namespace,
+		Partition: r.Partition(), Registered: g.now().UnixNano(), RepositoryID: r.ID, RepositoryUID: r.UID, Namespace: namespace,
 	})
 	if err != nil {
 		return err
@@ -200,13 +238,21 @@ func (g *Graveler) finishRepositoryDeletion(ctx context.Context, r *Repository) 
 	if err := g.dropPartitions(ctx, r); err != nil {
 		return err
 	}
-	if err := g.trees.Drop(ctx, r.Namespace); err != nil {
+	if err := g.dropFiles(ctx, namespace); err != nil {
 		return err
 	}
 	if err := g.refs.RemoveRepository(ctx, r); err != nil && !errors.Is(err, ErrChanged) {
 		return err
 	}
 	return nil
+}
+
+// dropFiles drops the files of a namespace; "" stands for files that stay.
+func (g *Graveler) dropFiles(ctx context.Context, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	return g.trees.Drop(ctx, namespace)
 }
 
 // dropPartitions drops every registered partition of a repository, its own last. The registrations stay: when the grace period has passed the cleaner

@@ -133,3 +133,61 @@ func TestARepositoryMadeAgainElsewhereIsNoticed(t *testing.T) {
 	require.Equal(t, []string{"new=2"}, show(t, other, "main", graveler.ListOptions{}))
 	require.Equal(t, []string{"new=2"}, show(t, f.Graveler, "main", graveler.ListOptions{}))
 }
+
+// A creation that was slow, and finishes just when upkeep is about to undo it, stands.
+func TestACreationThatFinishesAtTheLastMomentIsNotUndone(t *testing.T) {
+	ctx := context.Background()
+	edit, breaks := breakable()
+	f := newFixture(t, edit, dropAtOnce)
+	for _, undo := range []func(g *graveler.Graveler) error{
+		func(g *graveler.Graveler) error { _, err := g.Maintain(ctx); return err },
+		func(g *graveler.Graveler) error {
+			_, err := g.CreateRepository(ctx, "slow", graveler.CreateRepositoryParams{})
+			return err
+		},
+	} {
+		created := make(chan error)
+		creating, goOn := make(chan struct{}), make(chan struct{})
+		puts := 0
+		*breaks = func(call string) (bool, bool) {
+			if call != "PutRepository" {
+				return false, false
+			}
+			switch puts++; puts {
+			case 2: // the creation is about to finish
+				close(creating)
+				<-goOn
+			}
+			return false, false
+		}
+		slow := f.another(t)
+		go func() {
+			_, err := slow.CreateRepository(ctx, "slow", graveler.CreateRepositoryParams{})
+			created <- err
+		}()
+		<-creating
+		plain := f.config
+		plain.Refs = &lastMoment{Refs: f.config.Refs.(*brokenRefs).Refs, do: func() { close(goOn); require.NoError(t, <-created) }}
+		other, err := graveler.New(plain)
+		require.NoError(t, err)
+		if err := undo(other); err != nil {
+			require.ErrorIs(t, err, graveler.ErrExists)
+		}
+		require.NoError(t, f.Set(ctx, "slow", "main", key("k"), value("v")))
+		require.NoError(t, f.DeleteRepository(ctx, "slow"))
+	}
+}
+
+// lastMoment does something before the first write of a repository's record.
+type lastMoment struct {
+	graveler.Refs
+	do func()
+}
+
+func (l *lastMoment) PutRepository(ctx context.Context, r *graveler.Repository) (graveler.Stamp, error) {
+	if do := l.do; do != nil {
+		l.do = nil
+		do()
+	}
+	return l.Refs.PutRepository(ctx, r)
+}

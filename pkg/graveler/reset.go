@@ -44,12 +44,57 @@ func (g *Graveler) reset(ctx context.Context, repo RepositoryID, branch BranchID
 	if err != nil {
 		return nil, err
 	}
-	return g.changeHead(ctx, r, branch, headMove{op: OpReset, actor: p.Actor, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+	return to, g.resetTo(ctx, r, branch, "", to, p)
+}
+
+// ResetToMove is Reset to the head that a move of the branch's log left: the last one that is not after a time, in nanoseconds since the epoch. It returns ErrNotFound where the log, as far as it
+// is kept, has none. The reset is a move itself, so that it can be undone in the same way.
+func (g *Graveler) ResetToMove(ctx context.Context, repo RepositoryID, branch BranchID, at int64, p ResetParams) (c Commit, err error) {
+	defer g.observe("reset", time.Now(), &err)
+	r, b, err := g.readLiveBranch(ctx, repo, branch)
+	if err == nil {
+		err = checkWritable(r)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	to, err := g.headAt(ctx, r, b, at)
+	if err == nil {
+		err = g.resetTo(ctx, r, branch, b.UID, to, p)
+	}
+	if err != nil {
+		return Commit{}, fmt.Errorf("reset %s/%s to its head at %s: %w", repo, branch, time.Unix(0, at).UTC().Format(time.RFC3339Nano), err)
+	}
+	return *to.Clone(), nil
+}
+
+// headAt returns the head that a branch had at a time, which its log must reach.
+func (g *Graveler) headAt(ctx context.Context, repo *Repository, b *Branch, at int64) (*Commit, error) {
+	var last Move
+	for m, err := range g.moves(ctx, repo, b, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Time > at {
+			break
+		}
+		last = m
+	}
+	if last.Time == 0 {
+		return nil, fmt.Errorf("move %w: the log has none that early", ErrNotFound)
+	}
+	return g.referred(ctx, repo, last.New)
+}
+
+// resetTo makes a commit the head of a branch: of the one with a UID, if that is not "".
+func (g *Graveler) resetTo(ctx context.Context, repo *Repository, branch BranchID, uid string, to *Commit, p ResetParams) error {
+	_, err := g.changeHead(ctx, repo, branch, headMove{op: OpReset, uid: uid, actor: p.Actor, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
 		if head.ID == to.ID {
 			return nil, alreadyThere{}
 		}
 		return to, nil
 	}})
+	return err
 }
 
 // ResetStaged drops the uncommitted changes of the keys with a prefix; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written

@@ -12,7 +12,8 @@ import (
 
 // Setting is a named document of a repository, of which this package does not know what it means. It is replaced as a whole.
 type Setting struct {
-	Data []byte
+	Name     string
+	Document []byte
 	// Checksum stands for this writing of the document: no other, also of the same bytes, has it.
 	Checksum string
 }
@@ -24,7 +25,7 @@ func (g *Graveler) GetSetting(ctx context.Context, repo RepositoryID, name strin
 		return Setting{}, err
 	}
 	data, stamp, err := g.refs.GetSetting(ctx, r, name)
-	return Setting{Data: data, Checksum: checksum(stamp)}, err
+	return Setting{Name: name, Document: data, Checksum: checksum(stamp)}, err
 }
 
 // PutSetting replaces the document that has the checksum expected; "" means that there must be none. Otherwise it returns ErrPreconditionFailed and changes nothing.
@@ -36,7 +37,7 @@ func (g *Graveler) PutSetting(ctx context.Context, repo RepositoryID, name strin
 	if err != nil {
 		return Setting{}, err
 	}
-	return Setting{Data: data, Checksum: checksum(stamp)}, nil
+	return Setting{Name: name, Document: data, Checksum: checksum(stamp)}, nil
 }
 
 // RemoveSetting removes the document that has the checksum expected, else it returns ErrPreconditionFailed.

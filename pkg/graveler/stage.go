@@ -24,11 +24,7 @@ func (g *Graveler) Set(ctx context.Context, repo RepositoryID, branch BranchID, 
 func (g *Graveler) SetMany(ctx context.Context, repo RepositoryID, branch BranchID, entries []Entry) (err error) {
 	defer g.observe("stage", time.Now(), &err)
 	for _, e := range entries {
-		err := ValidateKey(e.Key)
-		if err == nil && e.Value != nil {
-			err = ValidateValue(e.Value)
-		}
-		if err != nil {
+		if err := ValidateEntry(e); err != nil {
 			return fmt.Errorf("stage %s/%s:%s: %w", repo, branch, printable(e.Key), err)
 		}
 	}

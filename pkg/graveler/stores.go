@@ -136,6 +136,8 @@ type Settings interface {
 	PutSetting(ctx context.Context, repo *Repository, name string, data []byte, s Stamp) (Stamp, error)
 	// RemoveSetting removes the document conditionally on the stamp.
 	RemoveSetting(ctx context.Context, repo *Repository, name string, s Stamp) error
+	// ScanSettings yields the names of the documents, in order.
+	ScanSettings(ctx context.Context, repo *Repository) iter.Seq2[string, error]
 }
 
 // Cleanups are the partitions that are to be dropped once nothing refers to them.
@@ -154,7 +156,7 @@ type Cleanup struct {
 	// Registered is nanoseconds since the epoch.
 	Registered int64
 	// RepositoryID and RepositoryUID say to which repository the partition belongs, Branch to which branch. For the partition of a repository itself
-	// Branch is "", and Namespace is where its files are.
+	// Branch is "", and Namespace is where its files are; "" if they stay.
 	RepositoryID  RepositoryID
 	RepositoryUID string
 	Branch        BranchID
@@ -249,8 +251,8 @@ type TreeFiles interface {
 	CheckFile(ctx context.Context, ns string, f TreeFile) error
 	// ScanFile yields the entries of one range. They are valid until the next step.
 	ScanFile(ctx context.Context, ns, id string) iter.Seq2[Entry, error]
-	// CopyTree makes a tree of one namespace one of another, durably.
-	CopyTree(ctx context.Context, from, to string, tree MetaRangeID) error
+	// CopyTree makes a tree of one namespace one of another, durably. It copies nothing of a file, nor of those below it, for which visit says no.
+	CopyTree(ctx context.Context, from, to string, tree MetaRangeID, visit func(TreeFile) (copy bool, err error)) error
 }
 
 // TreeFile is a file as the tree above it describes it.

@@ -14,7 +14,8 @@ import (
 )
 
 func (a *app) branch() *cobra.Command {
-	return group("branch", "Create, list, show, reset and delete branches", a.branchCreate(), a.branchList(), a.branchShow(), a.branchReset(), a.branchDelete(),
+	return group("branch", "Create, list, show, reset, delete and restore branches",
+		a.branchCreate(), a.branchList(), a.branchShow(), a.branchReset(), a.branchDelete(), a.branchRestore(),
 		a.branchProtect(), a.branchHide(), a.branchUnhide())
 }
 
@@ -52,7 +53,7 @@ func (a *app) branchCreate() *cobra.Command {
 }
 
 func (a *app) branchList() *cobra.Command {
-	var all bool
+	var all, deleted bool
 	var at, contains string
 	cmd := &cobra.Command{
 		Use: "list REPO", Short: "List the branches of a repository, by name",
@@ -64,6 +65,9 @@ func (a *app) branchList() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
+				if deleted {
+					return a.listDeleted(s.ListDeletedBranches(cmd.Context(), repo))
+				}
 				branches := s.ListBranches(cmd.Context(), repo, "")
 				switch changed := cmd.Flags().Changed; {
 				case all:
@@ -81,7 +85,8 @@ func (a *app) branchList() *cobra.Command {
 	cmd.Flags().StringVar(&at, "at", "", "only those that stand on the commit that this ref, of the same repository, names")
 	cmd.Flags().StringVar(&contains, "contains", "", "only those that reach the commit that this ref, of the same repository, names")
 	cmd.Flags().BoolVar(&all, "all", false, "also those that are hidden")
-	cmd.MarkFlagsMutuallyExclusive("all", "at", "contains")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "list those that were deleted and can be restored instead")
+	cmd.MarkFlagsMutuallyExclusive("all", "at", "contains", "deleted")
 	return cmd
 }
 
@@ -116,6 +121,7 @@ func (a *app) branchDelete() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use: "delete REPO/BRANCH", Short: "Delete a branch; its commits stay",
+		Long: "Delete a branch. Its commits and its log stay, so that 'moraine branch restore' can make it again. Uncommitted changes cannot be had back: a branch that has some is deleted only with --force.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseBranch(args[0])
@@ -127,7 +133,7 @@ func (a *app) branchDelete() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "delete it even if it has uncommitted changes, or its data is damaged")
+	cmd.Flags().BoolVar(&force, "force", false, "delete it even if it has uncommitted changes, which are lost, or its data is damaged")
 	return cmd
 }
 

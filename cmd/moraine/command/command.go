@@ -35,7 +35,7 @@ The store is named by --store and --blocks or by the environment (MORAINE_STORE,
 commands.
 
 Results go to standard output, for people or (--output json) as one JSON object per line: names in snake case, times in UTC, and a key that is
-not UTF-8 once more as key_base64. Commands that only change something print nothing for people; in JSON, create prints what show would, compact
+not UTF-8 once more as key_base64. Commands that only change something print nothing for people; in JSON, create, restore and load print what show would, compact
 and 'branch reset' what 'branch show' would, put and rm print what they wrote or removed, and delete prints nothing. All else goes to standard error; an error is
 one line.
 
@@ -120,7 +120,7 @@ func (a *app) root() *cobra.Command {
 		a.demo(), a.repo(), a.branch(), a.tag(),
 		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(),
 		a.status(), a.commit(), a.log(), a.commits(), a.show(), a.diff(), a.compare(), a.reflog(), a.changes(),
-		a.merge(), a.revert(), a.cherryPick(),
+		a.merge(), a.revert(), a.cherryPick(), a.refs(),
 		a.compact(), a.clean(), a.clock(), a.kv(), a.version(),
 	)
 	return root

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/dump"
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
@@ -31,6 +32,7 @@ func exitCodes() []struct {
 		err  error
 		code int
 	}{
+		{dump.ErrInvalid, exitFailed},
 		{graveler.ErrCorrupt, exitFailed},
 		{graveler.ErrClockSkew, exitFailed},
 		{graveler.ErrClosed, exitFailed},
@@ -62,6 +64,7 @@ func exitCodes() []struct {
 		{graveler.ErrReadOnly, exitConflict},
 		{graveler.ErrProtected, exitConflict},
 		{graveler.ErrDefaultBranch, exitConflict},
+		{graveler.ErrNamespaceTaken, exitConflict},
 		{graveler.ErrRefused, exitConflict},
 
 		{kv.ErrLocked, exitFailed},
@@ -137,6 +140,7 @@ func hints() []struct {
 		{graveler.ErrDirtyBranch, "commit them, or use --force to lose them"},
 		{graveler.ErrProtected, "'moraine branch protect REPO' lists the rules"},
 		{graveler.ErrClockSkew, "'moraine clock' shows both times"},
+		{graveler.ErrNamespaceTaken, "without --in-place they are copied"},
 		{graveler.ErrDefaultBranch, "delete the repository instead, or leave it"},
 		{graveler.ErrRepositoryInDeletion, "'moraine clean' finishes the deletion"},
 		{graveler.ErrRepositoryNotFound, "'moraine repo list' shows what there is"},

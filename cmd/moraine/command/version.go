@@ -23,9 +23,8 @@ func (a *app) version() *cobra.Command {
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
 				Schema   int    `json:"schema"`
-			}{"unknown", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, kv.SchemaVersion}
+			}{programVersion(), "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, kv.SchemaVersion}
 			if info, ok := debug.ReadBuildInfo(); ok {
-				v.Version = info.Main.Version
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
 						v.Revision = s.Value
@@ -36,4 +35,11 @@ func (a *app) version() *cobra.Command {
 				"Store schema", fmt.Sprint(v.Schema))
 		},
 	}
+}
+
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
 }

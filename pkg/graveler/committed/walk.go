@@ -167,8 +167,9 @@ func (s *Store) leafOf(ctx context.Context, ns, id string) (*rangefile.Iter, err
 	return files.leaf(ctx, parsed)
 }
 
-// CopyTree makes a tree of one namespace one of another, durably. It copies the files that are not there, bytes and all, once it has checked them.
-func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.MetaRangeID) error {
+// CopyTree makes a tree of one namespace one of another, durably. It copies the files that are not there, bytes and all, once it has checked them, and looks at those
+// that visit wants copied, each before those below it: who copies many trees and remembers what was visited sees each file once.
+func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (copy bool, err error)) error {
 	source, err := s.open(ctx, from)
 	if err != nil {
 		return err
@@ -179,6 +180,9 @@ func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.Met
 	}
 	var names []string
 	err = s.Walk(ctx, from, tree, func(f graveler.TreeFile) (bool, error) {
+		if wanted, err := visit(f); !wanted || err != nil {
+			return false, err
+		}
 		id, err := rangefile.ParseID(f.ID)
 		if err != nil {
 			return false, err

@@ -114,6 +114,16 @@ func replace(t *testing.T, storage block.Storage, name string, data []byte) {
 	require.NoError(t, storage.Put(t.Context(), name, data))
 }
 
+func collectFiles(t *testing.T, s *Store, ns string) (names []string) {
+	for f, err := range s.ListFiles(t.Context(), ns) {
+		require.NoError(t, err)
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func all(graveler.TreeFile) (bool, error) { return true, nil }
+
 func TestACopiedTreeIsWholeAndADamagedOneIsNotCopied(t *testing.T) {
 	own, other := mem.New(), mem.New()
 	s, err := New(Config{Storage: func(_ context.Context, ns string) (block.Storage, error) {
@@ -122,8 +132,10 @@ func TestACopiedTreeIsWholeAndADamagedOneIsNotCopied(t *testing.T) {
 	require.NoError(t, err)
 	s.shapes = small
 	tree := treeOf(t, s, numbered(500))
+	require.NoError(t, s.CopyTree(t.Context(), ns, "other", tree, func(graveler.TreeFile) (bool, error) { return false, nil }))
+	require.Empty(t, collectFiles(t, s, "other"))
 	for range 2 {
-		require.NoError(t, s.CopyTree(t.Context(), ns, "other", tree))
+		require.NoError(t, s.CopyTree(t.Context(), ns, "other", tree, all))
 	}
 	copied := reopened(t, s)
 	require.NoError(t, copied.Walk(t.Context(), "other", tree, func(f graveler.TreeFile) (bool, error) {
@@ -134,5 +146,5 @@ func TestACopiedTreeIsWholeAndADamagedOneIsNotCopied(t *testing.T) {
 	f := filesOf(t, s, more)[3]
 	require.NoError(t, own.Delete(t.Context(), f.ID[:2]+"/"+f.ID))
 	require.NoError(t, other.Delete(t.Context(), f.ID[:2]+"/"+f.ID))
-	require.ErrorIs(t, reopened(t, s).CopyTree(t.Context(), ns, "other", more), graveler.ErrCorrupt)
+	require.ErrorIs(t, reopened(t, s).CopyTree(t.Context(), ns, "other", more, all), graveler.ErrCorrupt)
 }

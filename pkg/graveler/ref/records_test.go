@@ -48,6 +48,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(rapid.Int64Range(1, math.MaxInt32).Draw(t, "int"))
+	case reflect.Uint8:
+		v.SetUint(rapid.Uint64Range(1, math.MaxUint8).Draw(t, "byte"))
 	case reflect.Uint64:
 		v.SetUint(rapid.Uint64Min(1).Draw(t, "uint"))
 	case reflect.Struct:

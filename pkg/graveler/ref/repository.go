@@ -41,6 +41,7 @@ func (s *Store) putRepository(ctx context.Context, r *graveler.Repository) (grav
 	m.State = refpb.RepositoryState(r.State)
 	m.ReadOnly = r.ReadOnly
 	m.Nonce = r.Nonce
+	m.Adopting = r.Adopting
 	if err := checkRepository(m); err != nil {
 		return nil, invalid("%v", err)
 	}
@@ -78,6 +79,7 @@ func decodeRepository(at location, value []byte) (*graveler.Repository, error) {
 		State:         graveler.RepositoryState(m.State),
 		ReadOnly:      m.ReadOnly,
 		Nonce:         m.Nonce,
+		Adopting:      m.Adopting,
 		Stamp:         value,
 	}, nil
 }

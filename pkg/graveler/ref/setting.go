@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 
 	"google.golang.org/protobuf/proto"
@@ -155,6 +156,22 @@ func (s *Store) replaceSetting(ctx context.Context, repo *graveler.Repository, n
 		return nil, err
 	}
 	return stamp, s.removeDeadChunks(ctx, repo, m)
+}
+
+// ScanSettings implements [graveler.Settings].
+func (s *Store) ScanSettings(ctx context.Context, repo *graveler.Repository) iter.Seq2[string, error] {
+	heads := scan(ctx, s, "settings of "+string(repo.ID), repo.Partition(), settingsPrefix, "", decodeSetting)
+	return func(yield func(string, error) bool) {
+		for head, err := range heads {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if !head.message.Removed && !yield(head.message.Name, nil) {
+				return
+			}
+		}
+	}
 }
 
 func locateSetting(repo *graveler.Repository, name string) location {

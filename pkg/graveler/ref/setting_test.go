@@ -116,6 +116,21 @@ func TestSettingsOfAnySizeComeBack(t *testing.T) {
 	}
 }
 
+func TestSettingsAreListedByName(t *testing.T) {
+	eachEngine(t, func(t *testing.T, store kv.Store) {
+		ctx, refs, repo := t.Context(), ref.New(store), repository()
+		require.Empty(t, collect(t, refs.ScanSettings(ctx, repo)))
+		for _, name := range []string{"b", "c", "a"} {
+			stamp, err := refs.PutSetting(ctx, repo, name, large(1), nil)
+			require.NoError(t, err)
+			if name == "c" {
+				require.NoError(t, refs.RemoveSetting(ctx, repo, name, stamp))
+			}
+		}
+		require.Equal(t, []string{"a", "b"}, collect(t, refs.ScanSettings(ctx, repo)))
+	})
+}
+
 func TestASmallSettingIsOneRecord(t *testing.T) {
 	store := memStore(t)
 	refs, repo := ref.New(store), repository()

@@ -211,6 +211,7 @@ type RepositoryData struct {
 	State         RepositoryState        `protobuf:"varint,6,opt,name=state,proto3,enum=moraine.graveler.ref.RepositoryState" json:"state,omitempty"`
 	ReadOnly      bool                   `protobuf:"varint,7,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	Nonce         string                 `protobuf:"bytes,8,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Adopting      bool                   `protobuf:"varint,9,opt,name=adopting,proto3" json:"adopting,omitempty"` // the files in the namespace were there before, and stay if the creation is undone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,6 +300,13 @@ func (x *RepositoryData) GetNonce() string {
 		return x.Nonce
 	}
 	return ""
+}
+
+func (x *RepositoryData) GetAdopting() bool {
+	if x != nil {
+		return x.Adopting
+	}
+	return false
 }
 
 // Partition of the repository, key branches/<id>.
@@ -1305,7 +1313,7 @@ var File_pkg_graveler_ref_refpb_ref_proto protoreflect.FileDescriptor
 
 const file_pkg_graveler_ref_refpb_ref_proto_rawDesc = "" +
 	"\n" +
-	" pkg/graveler/ref/refpb/ref.proto\x12\x14moraine.graveler.ref\"\x9a\x02\n" +
+	" pkg/graveler/ref/refpb/ref.proto\x12\x14moraine.graveler.ref\"\xb6\x02\n" +
 	"\x0eRepositoryData\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x1c\n" +
@@ -1315,7 +1323,8 @@ const file_pkg_graveler_ref_refpb_ref_proto_rawDesc = "" +
 	"created_at\x18\x05 \x01(\x03H\x00R\tcreatedAt\x88\x01\x01\x12;\n" +
 	"\x05state\x18\x06 \x01(\x0e2%.moraine.graveler.ref.RepositoryStateR\x05state\x12\x1b\n" +
 	"\tread_only\x18\a \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05nonce\x18\b \x01(\tR\x05nonceB\r\n" +
+	"\x05nonce\x18\b \x01(\tR\x05nonce\x12\x1a\n" +
+	"\badopting\x18\t \x01(\bR\badoptingB\r\n" +
 	"\v_created_at\"\xa0\x03\n" +
 	"\n" +
 	"BranchData\x12\x0e\n" +

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// treesAtOnce is how many trees of a load are copied or checked at a time.
+	treesAtOnce = 4
+	// rememberedFiles is how many files a load knows to be done. One that is forgotten is only looked at again.
+	rememberedFiles = 100_000
+)
+
+// loadCheck proves that what was loaded is whole, by reading it back: all in one pass per kind, so that nothing need be kept in memory. It reads past the caches.
+type loadCheck struct {
+	*Loading
+	trees *errgroup.Group
+	done  *otter.Cache[string, struct{}] // files that are copied or checked with all below them, or that a tree under way is about to; if that fails, so does the load
+}
+
+func (l *Loading) check(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(treesAtOnce)
+	c := &loadCheck{Loading: l, trees: group, done: otter.Must(&otter.Options[string, struct{}]{MaximumSize: rememberedFiles, Executor: func(fn func()) { fn() }})}
+	err := c.records(ctx)
+	if err != nil && ctx.Err() == nil {
+		cancel() // the trees under way, whose errors say no more than that
+		_ = group.Wait()
+		return err
+	}
+	return cmp.Or(group.Wait(), err)
+}
+
+func (c *loadCheck) records(ctx context.Context) error {
+	for _, check := range []func(context.Context) error{c.defaultBranch, c.branches, c.deletedBranches, c.tags, c.commits, c.pins} {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *loadCheck) defaultBranch(ctx context.Context) error {
+	_, err := c.g.liveBranch(ctx, c.repo, c.repo.DefaultBranch)
+	if errors.Is(err, ErrBranchNotFound) {
+		return fmt.Errorf("%w: there is no default branch %s", ErrInvalidValue, c.repo.DefaultBranch)
+	}
+	return err
+}
+
+func (c *loadCheck) branches(ctx context.Context) error {
+	for b, err := range c.g.refs.ScanBranches(ctx, c.repo, "") {
+		if err == nil {
+			err = c.named(ctx, b.Head, "branch "+string(b.ID))
+		}
+		if err != nil {
+			return err
+		}
+		log := loadedLog{loadCheck: c, LogName: LogName{b.ID, b.UID}}
+		if log.start, err = c.g.refs.LogStart(ctx, c.repo, b.UID); err != nil {
+			return err
+		}
+		if b.LastMove.Time == 0 {
+			continue
+		}
+		for m, err := range c.g.moves(ctx, c.repo, b, 0) {
+			if err == nil {
+				err = log.check(ctx, m)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *loadCheck) deletedBranches(ctx context.Context) error {
+	for name, err := range c.g.refs.ScanLogNames(ctx, c.repo, "") {
+		if err != nil {
+			return err
+		}
+		log := loadedLog{loadCheck: c, LogName: name}
+		if log.start, err = c.g.refs.LogStart(ctx, c.repo, name.UID); err != nil {
+			return err
+		}
+		for m, err := range c.g.deletedMoves(ctx, c.repo, name, 0) {
+			if err == nil {
+				err = log.check(ctx, m)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if log.started && log.last.Op != OpDelete {
+			return fmt.Errorf("log %s of branch %s: %w: it neither ends with the deletion nor is there such a branch", name.UID, name.Branch, ErrInvalidValue)
+		}
+	}
+	return nil
+}
+
+// loadedLog is a branch log that is being checked.
+type loadedLog struct {
+	*loadCheck
+	LogName
+	start   int64
+	started bool
+	last    Move
+}
+
+// check looks at the next move. That none is missing in between has been seen.
+func (l *loadedLog) check(ctx context.Context, m Move) error {
+	broken := func(why string) error {
+		return fmt.Errorf("log %s of branch %s: %w: the move at %d %s", l.UID, l.Branch, ErrInvalidValue, m.Time, why)
+	}
+	switch {
+	case !l.started && m.Previous != 0 && l.start == 0:
+		return broken(fmt.Sprintf("follows one at %d, which is missing", m.Previous))
+	case l.started && m.Old != l.last.New:
+		return broken("does not begin where the one before it ended")
+	}
+	ends := []CommitID{m.Old, m.New}
+	if l.started && l.last.Time >= l.start {
+		ends = ends[1:] // the other has been seen
+	}
+	l.last, l.started = m, true
+	if m.Time < l.start {
+		return l.alive(ctx)
+	}
+	for _, id := range ends {
+		if id == "" {
+			continue
+		}
+		if _, err := l.present(ctx, id); err != nil {
+			return fmt.Errorf("log %s of branch %s: the move at %d: %w", l.UID, l.Branch, m.Time, err)
+		}
+	}
+	return l.alive(ctx)
+}
+
+func (c *loadCheck) tags(ctx context.Context) error {
+	for t, err := range c.g.refs.ScanTags(ctx, c.repo, "") {
+		if err == nil {
+			err = c.named(ctx, t.Commit, "tag "+string(t.ID))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named makes sure that what has a name is there, tree and all.
+func (c *loadCheck) named(ctx context.Context, id CommitID, by string) error {
+	commit, err := c.g.refs.GetCommit(ctx, c.repo, id)
+	if errors.Is(err, ErrCommitNotFound) {
+		return fmt.Errorf("%s: %w: commit %s is missing", by, ErrInvalidValue, id)
+	}
+	if err != nil {
+		return err
+	}
+	c.tree(ctx, commit.Tree)
+	return c.alive(ctx)
+}
+
+// present returns a commit that something refers to; nil where retention has removed it.
+func (c *loadCheck) present(ctx context.Context, id CommitID) (*Commit, error) {
+	commit, err := c.g.refs.GetCommit(ctx, c.repo, id)
+	if !errors.Is(err, ErrCommitNotFound) {
+		return commit, err
+	}
+	if expired, err := c.expired(ctx, id); expired || err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: commit %s is missing", ErrInvalidValue, id)
+}
+
+func (c *loadCheck) expired(ctx context.Context, id CommitID) (bool, error) {
+	_, err := c.g.refs.GetExpiration(ctx, c.repo, id)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (c *loadCheck) commits(ctx context.Context) error {
+	for commit, err := range c.g.refs.ScanCommits(ctx, c.repo, "") {
+		if err == nil {
+			err = c.parents(ctx, commit)
+		}
+		if err != nil {
+			return err
+		}
+		expired, err := c.expired(ctx, commit.ID)
+		if err != nil {
+			return err
+		}
+		if !expired {
+			c.tree(ctx, commit.Tree)
+		}
+		if err := c.alive(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *loadCheck) parents(ctx context.Context, commit *Commit) error {
+	for _, id := range commit.Parents {
+		parent, err := c.present(ctx, id)
+		if err == nil && parent != nil && (parent.Generation >= commit.Generation || parent.LogTime >= commit.LogTime) {
+			err = fmt.Errorf("%w: its generation or log time is not greater than that of its parent %s", ErrInvalidValue, id)
+		}
+		if err != nil {
+			return fmt.Errorf("commit %s: %w", commit.ID, err)
+		}
+	}
+	return nil
+}
+
+func (c *loadCheck) pins(ctx context.Context) error {
+	for p, err := range c.g.refs.ScanPins(ctx, c.repo) {
+		if err != nil {
+			return err
+		}
+		for _, tree := range p.Trees {
+			c.tree(ctx, tree)
+		}
+	}
+	return nil
+}
+
+// tree copies a tree, or checks it where it is.
+func (c *loadCheck) tree(ctx context.Context, tree MetaRangeID) {
+	c.trees.Go(func() error {
+		if c.params.Files != "" && !c.params.InPlace {
+			return c.g.trees.CopyTree(ctx, c.params.Files, c.repo.Namespace, tree, func(f TreeFile) (bool, error) { return c.isNew(ctx, f) })
+		}
+		return c.g.trees.Walk(ctx, c.repo.Namespace, tree, func(f TreeFile) (bool, error) {
+			isNew, err := c.isNew(ctx, f)
+			if err == nil && isNew {
+				err = c.g.trees.CheckFile(ctx, c.repo.Namespace, f)
+			}
+			return isNew, err
+		})
+	})
+}
+
+func (c *loadCheck) isNew(ctx context.Context, f TreeFile) (bool, error) {
+	_, added := c.done.SetIfAbsent(f.ID, struct{}{})
+	return added, c.alive(ctx)
+}
