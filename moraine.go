@@ -3,7 +3,7 @@
 // Package moraine opens a store: it wires a key/value engine, block storage and the versioned store together.
 //
 // Records and staged entries live in the engine, committed entries in immutable files in the block storage. [Open] names both by URL, or takes
-// them by value. What the store then does is the embedded [graveler.Graveler].
+// them by value. What the store then does is the embedded [graveler.Graveler]; an embedded [fsck.Checker] checks it.
 //
 // A store starts no goroutine of its own. Upkeep is explicit: call Maintain now and then, or run [Store.MaintainEvery] where that suits.
 package moraine
@@ -23,6 +23,7 @@ import (
 	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/committed"
+	"github.com/moraine-store/moraine/pkg/graveler/fsck"
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/graveler/staging"
 	"github.com/moraine-store/moraine/pkg/kv"
@@ -62,6 +63,7 @@ type Options struct {
 // Store is an open store. It is safe for concurrent use.
 type Store struct {
 	*graveler.Graveler
+	*fsck.Checker
 	parts parts
 	log   *slog.Logger
 }
@@ -107,6 +109,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	s.Checker = fsck.New(store, s.parts.trees)
 	s.Graveler, err = graveler.New(graveler.Config{
 		Refs: ref.New(store), Staging: staging.New(store), Trees: s.parts.trees,
 		Hooks: o.Hooks, Observer: o.Observer, Now: o.Now, Grace: o.Grace,

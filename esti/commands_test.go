@@ -31,6 +31,7 @@ type script struct {
 	held   *holding
 	begun  *background
 	victim *rangeFile
+	spoilt *record
 }
 
 type scriptKey struct{}
@@ -65,6 +66,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"files":    {(*script).files, 2, "DIR NUMBER"},
 		"socket":   {(*script).socket, 1, "FILE"},
 		"damage":   {(*script).damage, 1, "flip|cut|empty|replace|swap|remove|repair"},
+		"spoil":    {(*script).spoil, 1, "remove|overwrite PARTITION PREFIX, or restore"},
 		"disk":     {(*script).disk, 2, "DIR BYTES"},
 	} {
 		all[name] = func(ts *testscript.TestScript, neg bool, args []string) {

@@ -40,6 +40,7 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`(?P<uid>\b[0-9a-v]{20}\b)`,
 	`(?P<took>\btook=\S+)`,
 	`(?P<ahead>Ahead: +-?[0-9hms]+|"ahead_seconds":-?\d+)`,
+	`(?P<stored>"file_bytes":\d+)`, // compressed
 	`(?P<temporary>\.\d+\.new\b)`,
 	`(?P<table>\b\d{6}\.(?:sst|log)\b)`,
 }, "|"))
@@ -88,6 +89,8 @@ func (n *names) stable(kind, text, before string) string {
 	case "bytes":
 		label, _, _ := strings.Cut(text, ":")
 		return label + `:"` + n.of(kind, text, text) + `"`
+	case "stored":
+		return `"file_bytes":<size>`
 	case "temporary":
 		return ".<number>.new"
 	case "table":

@@ -36,6 +36,8 @@ var arrows = []struct {
 	// A staged write is fenced with a record that ref keeps.
 	{"pkg/graveler/staging", []string{"pkg/graveler", "pkg/graveler/ref", "pkg/kv"}},
 	{"pkg/graveler", []string{"pkg/graveler/extsort", "pkg/kv", "pkg/block"}},
+	// A check looks at records as they lie in the store.
+	{"pkg/graveler/fsck", []string{"pkg/graveler", "pkg/graveler/ref", "pkg/graveler/staging", "pkg/kv", "pkg/block"}},
 	{"pkg/graveler/...", []string{"pkg/graveler", "pkg/kv", "pkg/block"}},
 
 	{"pkg/catalog/...", []string{"pkg/catalog/...", "pkg/graveler", "pkg/graveler/metalog", "pkg/kv"}},

@@ -10,13 +10,16 @@ import (
 	"time"
 )
 
-// MaintainReport counts what Maintain did.
+// MaintainReport counts what Maintain did, and what it left for another time.
 type MaintainReport struct {
-	RepositoriesDeleted int // deletions and half-done creations that were finished
+	RepositoriesDeleted int // deletions that were finished
+	CreationsUndone     int // of repositories, which were cut off
+	CreationsWaiting    int // that have not finished, and may yet: the grace period has not passed
 	BranchesDeleted     int // deletions of branches that were finished
 	BranchesCompacted   int
 	PartitionsDropped   int // tokens, and partitions of deleted repositories
-	PartitionsWaiting   int // those that are kept until the grace period has passed, or that are still listed
+	PartitionsWaiting   int // those that are kept until the grace period has passed
+	PartitionsListed    int // those that a record lists all the same, or may list, since it could not be read
 }
 
 // Maintain does the store's upkeep once: it finishes deletions that were cut off, undoes creations that were, folds long lists of uncommitted changes, and drops what
@@ -50,15 +53,14 @@ func (g *Graveler) Maintain(ctx context.Context) (report MaintainReport, err err
 func (g *Graveler) maintainRepository(ctx context.Context, r *Repository, report *MaintainReport) error {
 	switch {
 	case r.State == RepositoryInDeletion:
-		if err := g.finishRepositoryDeletion(ctx, r); err != nil {
-			return err
-		}
-		report.RepositoriesDeleted++
-		return nil
+		return counted(g.finishRepositoryDeletion(ctx, r), &report.RepositoriesDeleted)
 	case r.State == RepositoryCreating:
 		undone, err := g.undoCreation(ctx, r)
-		if undone && err == nil {
-			report.RepositoriesDeleted++
+		switch {
+		case undone && err == nil:
+			report.CreationsUndone++
+		case err == nil:
+			report.CreationsWaiting++
 		}
 		return err
 	}
@@ -80,13 +82,24 @@ func (g *Graveler) maintainRepository(ctx context.Context, r *Repository, report
 				return err
 			}
 		case len(b.Items) >= compactItems && !r.ReadOnly:
-			if _, err := g.compact(ctx, r, b.ID, compactItems); err != nil && !errors.Is(err, ErrBranchNotFound) {
+			_, err := g.compact(ctx, r, b.ID, compactItems)
+			if errors.Is(err, ErrBranchNotFound) {
+				continue // it was deleted meanwhile
+			}
+			if err != nil {
 				return err
 			}
 			report.BranchesCompacted++
 		}
 	}
 	return nil
+}
+
+func counted(err error, n *int) error {
+	if err == nil {
+		*n++
+	}
+	return err
 }
 
 // register enters a token among the partitions to drop. It is done before a record stops listing the token.
@@ -104,7 +117,7 @@ func (g *Graveler) clean(ctx context.Context, c Cleanup, report *MaintainReport)
 		return nil
 	}
 	if listed, err := g.isListed(ctx, c); listed || err != nil {
-		report.PartitionsWaiting++
+		report.PartitionsListed++
 		return err
 	}
 	if err := g.refs.DropPartition(ctx, c.Partition); err != nil {

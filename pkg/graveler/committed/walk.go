@@ -111,6 +111,11 @@ func (s *Store) CheckFile(ctx context.Context, ns string, want graveler.TreeFile
 	if err != nil {
 		return err
 	}
+	if file.Level > 0 { // children do not overlap
+		if _, err := decodeNode(ctx, file, data); err != nil {
+			return damage(fmt.Errorf("%s: %w", files.path(id), err))
+		}
+	}
 	b := rangefile.NewBuilder(file.Level)
 	var block rangefile.Block
 	it := file.Iter(func(i int) (*rangefile.Block, error) { return file.Read(ctx, data, i, &block) })

@@ -13,7 +13,8 @@
 //   - A [graveler.Stamp] is the stored bytes of a record. A write that carries one starts from them,
 //     so fields that this program does not know are still there afterwards.
 //   - A record that does not decode, or that is not the one its key names, is [graveler.ErrCorrupt]
-//     with partition and key, and ends a scan. It is never skipped.
+//     with partition and key, and ends a scan. It is never skipped. [Store.ScanStored], for checks,
+//     goes on behind it.
 //   - What could not be read back is not written: it is [graveler.ErrInvalidValue]. Strings must be
 //     UTF-8. More bytes than the engine takes in a value are [graveler.ErrTooLarge].
 //   - Equal records are written as equal bytes.

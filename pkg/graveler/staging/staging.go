@@ -6,8 +6,8 @@
 // StagedEntryData of package stagingpb. A fence is the branch's record where package ref keeps it.
 //
 // A record that does not decode, or that is not the one its key names, is [graveler.ErrCorrupt] with
-// token and key, and ends a scan. Reads and writes cost one call of the engine. A Store holds nothing
-// but the engine and is safe for concurrent use.
+// token and key, and ends a scan; [Store.ScanStored], for checks, goes on behind it. Reads and writes
+// cost one call of the engine. A Store holds nothing but the engine and is safe for concurrent use.
 package staging
 
 import (
