@@ -23,7 +23,7 @@ func (g *Graveler) Contains(ctx context.Context, repo RepositoryID, ref, commit 
 	return contains, nil
 }
 
-// BranchesContaining yields the branches that reach the commit that ref names, as ListBranches does: those whose names are greater than after, by name. It reads, at most, the commits that any branch reaches and
+// BranchesContaining yields the branches, hidden ones too, that reach the commit that ref names: those whose names are greater than after, by name. It reads, at most, the commits that any branch reaches and
 // whose generations are larger than the commit's, each once, and keeps their IDs.
 func (g *Graveler) BranchesContaining(ctx context.Context, repo RepositoryID, ref string, after BranchID) iter.Seq2[Branch, error] {
 	return sequence(func(emit func(Branch) bool) error {
@@ -32,12 +32,7 @@ func (g *Graveler) BranchesContaining(ctx context.Context, repo RepositoryID, re
 			return err
 		}
 		reaching := g.containing(r, target)
-		return g.listBranches(ctx, r, after, emit, func(b *Branch) (bool, error) {
-			if b.Hidden {
-				return false, nil
-			}
-			return reaching.holdsID(ctx, b.Head)
-		})
+		return g.listBranches(ctx, r, after, emit, func(b *Branch) (bool, error) { return reaching.holdsID(ctx, b.Head) })
 	})
 }
 

@@ -54,7 +54,7 @@ const (
 // If it is cut off, all changes stay uncommitted and the next commit takes them. It costs what changed, not the size of the tree.
 func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchID, p CommitParams) (res CommitResult, err error) {
 	defer g.observe("commit", time.Now(), &err)
-	if err := p.validate(); err != nil {
+	if err := p.Validate(); err != nil {
 		return CommitResult{}, fmt.Errorf("commit %s/%s: %w", repo, branch, err)
 	}
 	r, err := g.writable(ctx, repo)
@@ -75,7 +75,8 @@ func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchI
 	return CommitResult{Commit: *c.commit.Clone(), AlreadyCommitted: c.already}, nil
 }
 
-func (p CommitParams) validate() error {
+// Validate returns ErrInvalidValue or ErrTooLarge where a commit cannot be made with these parameters.
+func (p CommitParams) Validate() error {
 	if err := validateMetadata(p.Metadata); err != nil {
 		return err
 	}

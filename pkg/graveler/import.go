@@ -32,13 +32,13 @@ func (p ImportParams) validate() error {
 	case p.SortMemory < 0:
 		return fmt.Errorf("%w: %d bytes of memory for sorting", ErrInvalidValue, p.SortMemory)
 	}
-	return p.CommitParams.validate()
+	return p.CommitParams.Validate()
 }
 
 // Import writes entries, in whatever order they come, as one commit on a branch, and returns that commit. They are never staged. Where a key comes twice the last one counts, as in SetMany; every entry must have a value.
 //
 // The sequence is read once, to its end, before anything is written but a temporary file: an error that it yields, an entry that is invalid, or a cancelled context leaves nothing behind. The memory of an
-// entry may be used again when the next one is asked for. If the branch moves meanwhile, the import takes place on top of what it has become. What the import replaces or overwrites counts as it is then, so
+// entry may be used again when the next one is asked for. If the branch moves meanwhile, the import takes place on top of what it has become; if it is deleted, and even if it is made again, it is ErrBranchNotFound. What the import replaces or overwrites counts as it is then, so
 // that the commit differs from its parent by the import and nothing else.
 //
 // It returns ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, before the sequence is read if possible; ErrNoChanges where the branch has all of it already; ErrInvalidName, ErrInvalidValue or
@@ -81,14 +81,15 @@ type importing struct {
 }
 
 func (im *importing) run(ctx context.Context, branch BranchID, entries iter.Seq2[Entry, error]) (*Commit, error) {
-	if err := im.look(ctx, branch); err != nil {
+	b, err := im.look(ctx, branch)
+	if err != nil {
 		return nil, err
 	}
 	if err := im.collect(ctx, entries); err != nil {
 		return nil, err
 	}
 	p := im.params
-	return im.g.changeHead(ctx, im.repo, branch, headMove{op: OpImport, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+	return im.g.changeHead(ctx, im.repo, branch, headMove{op: OpImport, uid: b.UID, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
 		tree, err := im.onto(ctx, head.Tree)
 		if err == nil && tree == head.Tree && !p.AllowEmpty {
 			err = ErrNoChanges
@@ -101,16 +102,19 @@ func (im *importing) run(ctx context.Context, branch BranchID, entries iter.Seq2
 }
 
 // look finds out before any work is done whether the branch could take the import. What counts is what it is like afterwards.
-func (im *importing) look(ctx context.Context, branch BranchID) error {
-	if im.params.AllowDirty {
-		_, err := im.g.liveBranch(ctx, im.repo, branch)
-		return err
+func (im *importing) look(ctx context.Context, branch BranchID) (*Branch, error) {
+	b, err := im.g.liveBranch(ctx, im.repo, branch)
+	if err == nil {
+		err = b.allow(ActionMove)
+	}
+	if err != nil || im.params.AllowDirty {
+		return b, err
 	}
 	dirty, err := im.g.isDirty(ctx, im.repo.ID, branch)
 	if err == nil && dirty {
 		err = ErrDirtyBranch
 	}
-	return err
+	return b, err
 }
 
 // collect reads and sorts the entries and makes their tree.

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// BranchesAt yields the branches that stand on the commit that ref names, as ListBranches does: those whose names are greater than after, by name. It reads the records of all branches behind after.
+// BranchesAt yields the branches, hidden ones too, that stand on the commit that ref names: those whose names are greater than after, by name. It reads the records of all branches behind after.
 func (g *Graveler) BranchesAt(ctx context.Context, repo RepositoryID, ref string, after BranchID) iter.Seq2[Branch, error] {
 	return sequence(func(emit func(Branch) bool) error {
 		r, c, err := g.resolve(ctx, repo, ref)
 		if err != nil {
 			return err
 		}
-		return g.listBranches(ctx, r, after, emit, func(b *Branch) (bool, error) { return !b.Hidden && b.Head == c.ID, nil })
+		return g.listBranches(ctx, r, after, emit, func(b *Branch) (bool, error) { return b.Head == c.ID, nil })
 	})
 }
 

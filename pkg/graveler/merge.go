@@ -47,7 +47,7 @@ func (p MergeParams) validate() error {
 			return fmt.Errorf("%w: unknown merge strategy %d", ErrInvalidValue, s.Strategy)
 		}
 	}
-	return p.CommitParams.validate()
+	return p.CommitParams.Validate()
 }
 
 // Conflict is an entry that source and destination have both changed since their merge base, and not in the same way. nil: absent.

@@ -15,7 +15,7 @@ type MergePreview struct {
 	Source CommitID
 	// FastForward: Source would become the head as it is.
 	FastForward bool
-	// Refusal is the error that Merge would return even if there are no conflicts: ErrReadOnly, ErrDirtyBranch or ErrNoChanges. nil: it would go on.
+	// Refusal is the error that Merge would return even if there are no conflicts: ErrReadOnly, ErrProtected, ErrDirtyBranch or ErrNoChanges. nil: it would go on.
 	Refusal error
 }
 
@@ -33,7 +33,11 @@ func (g *Graveler) PreviewMerge(ctx context.Context, repo RepositoryID, source s
 	if err != nil {
 		return MergePreview{}, mergeError(repo, source, dest, err)
 	}
-	refusal := checkWritable(m.repo)
+	b, err := g.liveBranch(ctx, m.repo, dest)
+	if err != nil {
+		return MergePreview{}, mergeError(repo, source, dest, err)
+	}
+	refusal := b.allow(ActionMove)
 	switch {
 	case refusal != nil:
 	case dirty:

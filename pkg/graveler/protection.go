@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Actions is a set of what can be done to a branch.
@@ -72,12 +71,17 @@ type ProtectionRule struct {
 
 func (r ProtectionRule) validate() error {
 	switch {
-	case r.Pattern == "" || len(r.Pattern) > MaxRefNameBytes || !utf8.ValidString(r.Pattern):
-		return fmt.Errorf("%w: pattern %q of a protection rule: 1 to %d bytes of UTF-8", ErrInvalidValue, r.Pattern, MaxRefNameBytes)
+	case r.unmatchable() != "":
+		return fmt.Errorf("%w: no branch name can match the pattern %q: it %s", ErrInvalidValue, r.Pattern, r.unmatchable())
 	case r.Forbid == 0 || len((r.Forbid).Names()) == 0:
 		return fmt.Errorf("%w: protection rule %q forbids nothing", ErrInvalidValue, r.Pattern)
 	}
 	return nil
+}
+
+// unmatchable says why the pattern matches no name, whatever its '*' and '?' stand for: which rule of names the rest breaks.
+func (r ProtectionRule) unmatchable() string {
+	return brokenRefRule(strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern))
 }
 
 // matches reports whether a branch name matches a pattern. After a mismatch it goes back to the last '*' and lets that take one character more.

@@ -84,14 +84,9 @@ func parseWindow(after, until string, now time.Time) (from, to int64, err error)
 
 // parseInstant reads a time, or how long ago it was, as nanoseconds since the epoch. What is too far away for these is as good as the nearest that is not.
 func parseInstant(text string, now time.Time) (int64, error) {
-	t := now
-	if ago, err := time.ParseDuration(text); err == nil {
-		if ago < 0 {
-			return 0, usageError{fmt.Sprintf("time %q: expected how long ago, such as 24h", text)}
-		}
-		t = now.Add(-ago)
-	} else if t, err = parseTime(text); err != nil {
-		return 0, usageError{err.Error() + ", or how long ago, such as 24h"}
+	t, err := parseMoment(text, now)
+	if err != nil {
+		return 0, err
 	}
 	if t.Before(time.Unix(0, 0)) {
 		return 0, nil

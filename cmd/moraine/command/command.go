@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -85,8 +86,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return errors.Join(err, a.printer.flush())
 }
 
+// exclusiveFlags finds the names in what cobra says of flags that exclude each other.
+var exclusiveFlags = regexp.MustCompile(`none of the others can be; \[(.*)\] were all set`)
+
 // misused is the error of a command line that was not understood.
 func misused(cmd *cobra.Command, err error) error {
+	if both := exclusiveFlags.FindStringSubmatch(err.Error()); both != nil {
+		err = fmt.Errorf("--%s: give one of them only", strings.ReplaceAll(both[1], " ", " and --"))
+	}
 	if cmd.HasSubCommands() {
 		return hinted{usageError{err.Error()}, "see '" + cmd.CommandPath() + " --help'"}
 	}

@@ -100,6 +100,21 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, usageError{fmt.Sprintf("time %q: expected a form such as 2026-01-31T23:59:59Z or 2026-01-31", text)}
 }
 
+// parseMoment reads a time, or how long ago it was.
+func parseMoment(text string, now time.Time) (time.Time, error) {
+	if ago, err := time.ParseDuration(text); err == nil {
+		if ago < 0 {
+			return time.Time{}, usageError{fmt.Sprintf("time %q: expected how long ago, such as 24h", text)}
+		}
+		return now.Add(-ago), nil
+	}
+	t, err := parseTime(text)
+	if err != nil {
+		return time.Time{}, usageError{err.Error() + ", or how long ago, such as 24h"}
+	}
+	return t, nil
+}
+
 // parsePairs reads the values of a flag such as --meta.
 func parsePairs(flag string, values []string) (map[string]string, error) {
 	pairs := map[string]string{}

@@ -84,6 +84,11 @@ func (a *app) runImport(cmd *cobra.Command, args []string, f importFlags) error 
 		if f.replace {
 			return i.replace(cmd.Context(), f)
 		}
+		if f.commit {
+			if err := i.checkCommit(cmd.Context(), f.params); err != nil {
+				return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(strings.TrimSuffix(target, ":")), err)
+			}
+		}
 		if err := i.stage(cmd.Context()); err != nil {
 			return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(strings.TrimSuffix(target, ":")), err)
 		}
@@ -129,6 +134,18 @@ type importing struct {
 	at      address
 	staging bool // something may have been staged
 	report  fileimport.Report
+}
+
+// checkCommit refuses a commit that could not be made before anything is staged for it.
+func (i *importing) checkCommit(ctx context.Context, p graveler.CommitParams) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	b, err := i.store.GetBranch(ctx, i.at.repo, i.at.branch())
+	if err == nil && b.Protected&(graveler.ActionStage|graveler.ActionCommit) != 0 {
+		err = fmt.Errorf("%w: %s is forbidden", graveler.ErrProtected, strings.Join(b.Protected.Names(), ", "))
+	}
+	return err
 }
 
 // stage writes the files as uncommitted changes.

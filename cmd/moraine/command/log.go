@@ -52,7 +52,7 @@ func (a *app) log() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&drawn, "graph", false, "draw how commits follow each other, and which branches and tags stand on them")
 	cmd.Flags().BoolVar(&o.FirstParent, "first-parent", false, "follow only the first parent of each commit")
-	cmd.Flags().StringVar(&since, "since", "", "leave out commits made before this time")
+	cmd.Flags().StringVar(&since, "since", "", "leave out commits made before this time, or so long ago (such as 24h)")
 	cmd.Flags().StringVar(&until, "until", "", "leave out commits made after this time")
 	cmd.Flags().StringVar(&o.Committer, "author", "", "show only the commits of this committer")
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "show only commits that changed keys that begin so (may be repeated)")
@@ -64,10 +64,10 @@ func (a *app) log() *cobra.Command {
 // parsePeriod reads the two ends of a period, each of which may be open.
 func parsePeriod(since, until string) (from, to time.Time, err error) {
 	if since != "" {
-		from, err = parseTime(since)
+		from, err = parseMoment(since, time.Now())
 	}
 	if err == nil && until != "" {
-		to, err = parseTime(until)
+		to, err = parseMoment(until, time.Now())
 	}
 	return from, to, err
 }
@@ -114,7 +114,7 @@ func (a *app) drawLog(ctx context.Context, s *moraine.Store, repo graveler.Repos
 // refNames returns the branches and tags that stand on each commit.
 func refNames(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID) (map[graveler.CommitID][]string, error) {
 	names := map[graveler.CommitID][]string{}
-	for b, err := range s.ListBranches(ctx, repo, "") {
+	for b, err := range s.ListAllBranches(ctx, repo, "") {
 		if err != nil {
 			return nil, err
 		}

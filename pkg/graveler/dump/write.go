@@ -31,8 +31,8 @@ func Write(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID
 	}
 	d := dumping{Contents: contents, w: bufio.NewWriter(w), sum: sha256.New(), counts: &dumppb.Counts{}}
 	err = d.run(ctx, program)
-	if gone := d.StillThere(ctx); gone != nil {
-		err = gone // which would explain any other
+	if gone := d.StillThere(ctx); err != nil && gone != nil {
+		err = gone // which explains whatever was found missing
 	}
 	if err = errors.Join(err, d.uncommitted.close(), d.named.close(), d.written.close()); err != nil {
 		return fmt.Errorf("dump repository %s: %w", repo, err)
@@ -56,7 +56,7 @@ func (d *dumping) run(ctx context.Context, program string) error {
 		return err
 	}
 	// What refers to commits comes before them: see graveler.Contents.
-	for _, part := range []func(context.Context) error{d.settings, d.pins, d.tags, d.logs, d.commits, d.lateCommits, d.checkNamed, d.expirations, d.logStarts} {
+	for _, part := range []func(context.Context) error{d.settings, d.pins, d.tags, d.logs, d.commits, d.lateCommits, d.checkNamed, d.expirations, d.logStarts, d.StillThere} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type disk struct {
 	cause atomic.Pointer[error]
 
 	scratch *vfs.MemFS    // files that are made after the failure, by their base names
+	opening atomic.Bool   // pebble.Open has not returned: it waits for compactions that it has begun
 	closing chan struct{} // closed by release
 	release func()        // lets go of what waits for the end
 }
@@ -34,6 +35,7 @@ type disk struct {
 func newDisk(fs vfs.FS) *disk {
 	d := &disk{FS: fs, scratch: vfs.NewMem(), closing: make(chan struct{})}
 	d.release = sync.OnceFunc(func() { close(d.closing) })
+	d.opening.Store(true)
 	return d
 }
 
@@ -88,8 +90,10 @@ func (d *disk) create(name string, category vfs.DiskWriteCategory, create func()
 		return &file{File: f, disk: d, honest: table}, nil
 	}
 	if category == compacted || category == rewritten {
-		// A compaction may be larger than the memory, and would be tried again at once.
-		<-d.closing
+		// A compaction may be larger than the memory, and would be tried again at once, but for one that Open waits for.
+		if !d.opening.Load() {
+			<-d.closing
+		}
 		return nil, d.failure()
 	}
 	return d.scratch.Create(d.inScratch(name), category)

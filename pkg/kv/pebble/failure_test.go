@@ -272,6 +272,7 @@ func TestDamageIsAnErrorOfWhoeverReadsIt(t *testing.T) {
 // TestACompactionWaitsForTheEndOfAFailedStore keeps it from being tried again and again.
 func TestACompactionWaitsForTheEndOfAFailedStore(t *testing.T) {
 	d := newDisk(newMem(t))
+	d.opening.Store(false)
 	d.fail(errInjected)
 	f, err := d.Create("/meta/flushed.sst", flushed)
 	require.NoError(t, err, "somebody may be waiting for the flush")
@@ -291,4 +292,37 @@ func TestACompactionWaitsForTheEndOfAFailedStore(t *testing.T) {
 	released.Store(true)
 	d.release()
 	require.ErrorIs(t, g.Wait(), errInjected)
+}
+
+// noCompactions refuses to make the tables of compactions.
+type noCompactions struct{ vfs.FS }
+
+func (n noCompactions) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if category == compacted {
+		return nil, errors.New("no space left on device")
+	}
+	return n.FS.Create(name, category)
+}
+
+// A compaction that Open begins itself, and for which it waits, fails on a full disk: Open must say so and not wait for ever.
+func TestOpenOnAFullDiskReturnsWhereItHasSomethingToCompact(t *testing.T) {
+	mem := newMem(t)
+	full := func() error {
+		s, err := open(t.Context(), noCompactions{mem}, memDir, false, testMemTable)
+		if err != nil {
+			return err
+		}
+		err = s.Set(t.Context(), part, []byte("k"), bytes.Repeat([]byte("x"), 1000))
+		return errors.Join(err, s.Close())
+	}
+	failed := false
+	for range 20 { // each leaves a table more
+		failed = full() != nil || failed
+	}
+	require.True(t, failed, "nothing was ever compacted")
+	s := openMem(t, mem) // with room on the disk everything is well
+	item, err := s.Get(t.Context(), part, []byte("k"))
+	require.NoError(t, err)
+	require.Len(t, item.Value, 1000)
+	require.NoError(t, s.Close())
 }

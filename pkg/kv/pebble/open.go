@@ -101,6 +101,7 @@ func openLocked(fs vfs.FS, dir string, lock *pebble.Lock, readOnly bool, memTabl
 	o := options(d, memTable)
 	o.Lock, o.ReadOnly, o.ErrorIfNotExists = lock, readOnly, found == whole
 	db, err := openDB(dir, o)
+	d.opening.Store(false)
 	if err != nil {
 		d.release()
 		return nil, err

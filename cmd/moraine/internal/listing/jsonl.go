@@ -17,12 +17,16 @@ func parseJSON(line []byte) (Item, error) {
 	if !utf8.Valid(line) || hasLoneSurrogate(line) {
 		return Item{}, invalid("it is not Unicode (a key of other bytes goes into key_base64)")
 	}
+	switch text := bytes.TrimLeft(line, " \t"); {
+	case len(text) == 0:
+		return Item{}, invalid("the line is empty")
+	case text[0] != '{':
+		return Item{}, invalid("expected a JSON object")
+	}
 	d, tokens := draft{}, json.NewDecoder(bytes.NewReader(line))
 	tokens.UseNumber()
-	if first, err := tokens.Token(); err != nil {
+	if _, err := tokens.Token(); err != nil {
 		return Item{}, badJSON(err)
-	} else if first != json.Delim('{') {
-		return Item{}, invalid("expected a JSON object")
 	}
 	if err := eachMember(tokens, func(name string) error { return d.member(tokens, name) }); err != nil {
 		return Item{}, err

@@ -92,8 +92,9 @@ func TestBadLinesAreNamed(t *testing.T) {
 		text, error string
 	}{
 		{JSONL, "", ""},
-		{JSONL, "\n", "line 1: invalid value: the JSON object does not end"},
-		{JSONL, "{\"key\":\"a\"}\n\n{\"key\":\"b\"}", "line 2: invalid value: the JSON object does not end"},
+		{JSONL, "\n", "line 1: invalid value: the line is empty"},
+		{JSONL, "{\"key\":\"a\"}\n \n{\"key\":\"b\"}", "line 2: invalid value: the line is empty"},
+		{JSONL, "key,size", "line 1: invalid value: expected a JSON object"},
 		{JSONL, `{"key":"a"`, "line 1: invalid value: the JSON object does not end"},
 		{JSONL, `{"key":"a","siz`, "line 1: invalid value: the JSON object does not end"},
 		{JSONL, `{"key":"a"} {"key":"b"}`, "line 1: invalid value: there is something behind the JSON object"},
