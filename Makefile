@@ -10,7 +10,8 @@ TEST_TIMEOUT  ?= 10m
 NIGHTLY_TIMEOUT ?= 12h
 NIGHTLY_CHECKS  ?= 20000
 FUZZ_TIME       ?= 1m
-BENCH_FLAGS   ?= -benchmem
+BENCH_FLAGS   ?=
+GO_BENCH_FLAGS ?= -benchmem
 
 # need COMMAND,DEBIAN PACKAGE: makes sure that the command exists, by installing it where that is possible.
 define need
@@ -22,7 +23,7 @@ define need
 		fi; }
 endef
 
-.PHONY: build demo test test-nightly test-tools check check-format check-generated check-modules generate bench clean
+.PHONY: build demo test test-nightly test-tools check check-format check-generated check-modules generate bench bench-readme bench-go clean
 
 build:
 	$(GO) build -o bin/moraine ./cmd/moraine
@@ -88,8 +89,17 @@ generate:
 	fi
 	$(GO) generate ./...
 
-bench:
-	$(GO) test -run - -bench . $(BENCH_FLAGS) -timeout $(NIGHTLY_TIMEOUT) ./...
+# The benchmark suite in its short setting: prints figures and targets, and leaves them in bin/bench with the plots.
+bench: build
+	bin/moraine bench all --short --out bin/bench $(BENCH_FLAGS)
+
+# The same for the page that shows them.
+bench-readme: build
+	bin/moraine bench all --short --out benchmarks/plots --readme benchmarks/README.md $(BENCH_FLAGS)
+
+# The micro-benchmarks of the packages.
+bench-go:
+	$(GO) test -run - -bench . $(GO_BENCH_FLAGS) -timeout $(NIGHTLY_TIMEOUT) ./...
 
 clean:
 	rm -rf bin

@@ -45,7 +45,7 @@ var arrows = []struct {
 	{"pkg/migrate/...", []string{"pkg/migrate/...", "pkg/catalog/...", "pkg/graveler/...", "pkg/kv", "pkg/block"}},
 
 	{".", []string{"pkg/..."}},
-	{"cmd/...", []string{".", "cmd/...", "pkg/..."}},
+	{"cmd/...", []string{".", "benchmarks/...", "cmd/...", "pkg/..."}},
 	{"examples/...", []string{".", "examples/...", "pkg/..."}},
 	{"esti/...", []string{".", "esti/...", "cmd/...", "pkg/...", "internal/..."}},
 	{"benchmarks/...", []string{".", "benchmarks/...", "pkg/...", "internal/..."}},

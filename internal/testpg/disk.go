@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/moraine-store/moraine/internal/pgserver"
 )
 
 //go:embed disk.sh
@@ -29,19 +31,20 @@ type Disk struct {
 // is impossible, as for everybody but root.
 func (s *Server) NewDisk(tb testing.TB, bytes, ballast int) (*Disk, error) {
 	tb.Helper()
-	if s.user == nil {
+	user := s.User()
+	if user == nil {
 		return nil, errors.New("only root may mount a disk")
 	}
-	dir, err := directoryFor(s.user)
+	dir, err := s.MakeDirectory("")
 	if err != nil {
 		return nil, err
 	}
-	if err := mount(tb, dir, fmt.Sprintf("size=%d,mode=700,uid=%d,gid=%d", bytes, s.user.Uid, s.user.Gid)); err != nil {
+	if err := mount(tb, dir, fmt.Sprintf("size=%d,mode=700,uid=%d,gid=%d", bytes, user.Uid, user.Gid)); err != nil {
 		return nil, err
 	}
 	tables := filepath.Join(dir, "tables")
 	require.NoError(tb, os.Mkdir(tables, 0o700))
-	require.NoError(tb, os.Chown(tables, int(s.user.Uid), int(s.user.Gid)))
+	require.NoError(tb, os.Chown(tables, int(user.Uid), int(user.Gid)))
 	name := fmt.Sprintf("disk_%d", s.databases.Add(1))
 	s.Exec(tb, "create tablespace "+name+" location '"+tables+"'")
 	tb.Cleanup(func() { s.Exec(tb, "drop tablespace "+name) })
@@ -59,7 +62,7 @@ func (d *Disk) Drop(tb testing.TB) {
 // mount leaves the disk to a script that watches a pipe of ours, as serve.sh does.
 func mount(tb testing.TB, dir, options string) error {
 	tb.Helper()
-	keep := command(nil, "/bin/sh", "-c", diskScript, "disk.sh", dir, options)
+	keep := pgserver.Command(nil, "/bin/sh", "-c", diskScript, "disk.sh", dir, options)
 	keep.SysProcAttr.Setsid = true
 	alive, err := keep.StdinPipe()
 	require.NoError(tb, err)

@@ -94,7 +94,7 @@ func TestServerOfAnotherProcess(t *testing.T) {
 	if d, err := s.NewDisk(t, 16<<20, 0); err == nil {
 		disk = filepath.Dir(d.ballast)
 	}
-	fmt.Println("directories", s.directory, disk)
+	fmt.Println("directories", s.Directory(), disk)
 	select {}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/moraine-store/moraine/benchmarks"
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/dump"
@@ -93,6 +94,9 @@ func exitCodes() []struct {
 		{block.ErrInvalidURL, exitUsage},
 		{block.ErrInvalidName, exitUsage},
 		{block.ErrReadOnly, exitConflict},
+
+		{benchmarks.ErrConfig, exitUsage},
+		{benchmarks.ErrWrong, exitFailed},
 	}
 }
 

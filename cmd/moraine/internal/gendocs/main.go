@@ -44,7 +44,9 @@ func describe(b *bytes.Buffer, c *cobra.Command, heading string) {
 	fmt.Fprintf(b, "\n%s %s\n\n%s\n", heading, c.CommandPath(), strings.TrimSpace(about))
 	if c.HasSubCommands() {
 		for _, sub := range c.Commands() {
-			describe(b, sub, heading+"#")
+			if !sub.Hidden {
+				describe(b, sub, heading+"#")
+			}
 		}
 		return
 	}

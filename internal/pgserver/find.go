@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testpg
+package pgserver
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -18,21 +17,10 @@ import (
 // debian is where Debian keeps the servers of its versions, out of the PATH.
 const debian = "/usr/lib/postgresql/*/bin"
 
-// find returns the directory of initdb and pg_ctl.
-func find() (string, error) {
-	if bin := installed(); bin != "" {
-		return bin, nil
-	}
-	if err := install(); err != nil {
-		return "", fmt.Errorf("initdb is neither on the PATH nor in %s: install the PostgreSQL server "+
-			"(Debian: apt-get install postgresql): %w", debian, err)
-	}
-	if bin := installed(); bin != "" {
-		return bin, nil
-	}
-	return "", fmt.Errorf("the package postgresql brought no initdb in %s", debian)
-}
+// ErrNotInstalled says that there is no PostgreSQL to start, and what to do about it.
+var ErrNotInstalled = errors.New("initdb is neither on the PATH nor in " + debian + ": install the PostgreSQL server (Debian: apt-get install postgresql)")
 
+// installed returns the directory of initdb and pg_ctl, "" if there is none.
 func installed() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil && isBin(filepath.Dir(path)) {
@@ -67,27 +55,6 @@ func version(bin string) float64 {
 	return v
 }
 
-func install() error {
-	if os.Geteuid() != 0 {
-		return errors.New("only root may install it")
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		return err
-	}
-	for _, arguments := range [][]string{
-		{"update", "-q"},
-		{"install", "-q", "-y", "--no-install-recommends", "postgresql"},
-	} {
-		// Several test processes may want it at once. In runlevel 1 the package starts no server.
-		c := exec.Command("apt-get", append([]string{"-o", "DPkg::Lock::Timeout=300"}, arguments...)...)
-		c.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %w\n%s", c.Args, err, out)
-		}
-	}
-	return nil
-}
-
 // unprivileged returns whom the server is to run as, since it refuses root, or nil if we are not root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
@@ -106,19 +73,6 @@ func unprivileged() (*syscall.Credential, error) {
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
-}
-
-// directoryFor makes a directory of the user's own, where the user can get at it.
-func directoryFor(u *syscall.Credential) (string, error) {
-	parent := os.TempDir()
-	if u != nil && !open(parent) {
-		parent = "/tmp"
-	}
-	dir, err := os.MkdirTemp(parent, "testpg-")
-	if err != nil || u == nil {
-		return dir, err
-	}
-	return dir, os.Chown(dir, int(u.Uid), int(u.Gid))
 }
 
 // open reports whether everybody may pass through a directory and those above it, and write into it,
