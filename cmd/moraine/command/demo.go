@@ -18,7 +18,7 @@ import (
 func (a *app) demo() *cobra.Command {
 	return &cobra.Command{
 		Use: "demo [DIR]", Short: "Take a tour with the files of a directory",
-		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare, tag, merge and revert. Every step shows the command that does it. " +
+		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare, tag, merge, revert, and bring a deleted branch back. Every step shows the command that does it. " +
 			"The directory is only read; the repository stays in the store.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,10 +91,20 @@ func (t *tour) merge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.do(ctx, "A revert undoes it by another commit: nothing is lost. The log of the branch has it all.",
+	err = t.do(ctx, "A revert undoes it by another commit: nothing is lost. The log of the branch has it all.",
 		[]string{"revert", t.at("main"), "main", "--parent", "1"},
 		[]string{"diff", t.at("main~1"), t.at("main")},
+		[]string{"tag", "create", t.at("after-tour"), t.at("main")},
 		[]string{"reflog", t.at("main")})
+	if err != nil {
+		return err
+	}
+	return t.do(ctx, "A branch that was deleted comes back with the head that it had. And a check reads it all once more.",
+		[]string{"branch", "delete", t.at("experiment")},
+		[]string{"branch", "list", t.repo, "--deleted"},
+		[]string{"branch", "restore", t.at("experiment")},
+		[]string{"ls", t.at("experiment:notes/")},
+		[]string{"fsck", t.repo})
 }
 
 // changes are commands that change entries on a new branch; files are among them where there are any.

@@ -55,8 +55,8 @@ func (s *Store) clock(ctx context.Context) (*refpb.ClockData, graveler.Stamp, er
 	if err != nil {
 		return nil, nil, Outcome(err)
 	}
-	if err := proto.Unmarshal(item.Value, m); err != nil {
-		return nil, nil, at.corrupt(err)
+	if proto.Unmarshal(item.Value, m) != nil {
+		return nil, nil, at.corrupt(undecodable(m))
 	}
 	return m, item.Value, nil
 }

@@ -138,8 +138,8 @@ func locateChunk(repo *graveler.Repository, m *refpb.SettingData, n uint32) loca
 // decodeChunk checks no more than the form; the checksum of the document is what proves it.
 func decodeChunk(at location, value []byte) ([]byte, error) {
 	m := &refpb.SettingChunk{}
-	if err := proto.Unmarshal(value, m); err != nil {
-		return nil, at.corrupt(err)
+	if proto.Unmarshal(value, m) != nil {
+		return nil, at.corrupt(undecodable(m))
 	}
 	return m.Data, nil
 }

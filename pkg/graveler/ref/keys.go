@@ -56,10 +56,15 @@ func (at location) corrupt(problem error) error {
 	return fmt.Errorf("%w: partition %q, key %q: %w", graveler.ErrCorrupt, at.partition, at.key, problem)
 }
 
+// undecodable says that a value is not the message that it should be. What protobuf says of it differs from build to build by intent, and helps nobody.
+func undecodable(m proto.Message) error {
+	return fmt.Errorf("holds no %s", m.ProtoReflect().Descriptor().Name())
+}
+
 // decode reads the message that is stored here; key is the one that belongs to such a message.
 func (at location) decode(value []byte, m proto.Message, key func() string) error {
-	if err := proto.Unmarshal(value, m); err != nil {
-		return at.corrupt(err)
+	if proto.Unmarshal(value, m) != nil {
+		return at.corrupt(undecodable(m))
 	}
 	if belongs := key(); belongs != string(at.key) {
 		return at.corrupt(fmt.Errorf("holds the record of key %q", belongs))
