@@ -56,6 +56,8 @@ type Options struct {
 	Observer graveler.Observer // nil: nobody looks
 	Logger   *slog.Logger      // nil: nothing is logged
 	Now      func() time.Time  // the clock; nil: time.Now
+	// CommitShare is how much of the machine a commit may take beside other work; see graveler.CommitParams.Share. 0: all of it.
+	CommitShare float64
 	// Grace is how long Maintain keeps what nothing lists any more; see graveler.Config. 0: 10 minutes.
 	Grace time.Duration
 }
@@ -112,7 +114,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	s.Checker = fsck.New(store, s.parts.trees)
 	s.Graveler, err = graveler.New(graveler.Config{
 		Refs: ref.New(store), Staging: staging.New(store), Trees: s.parts.trees,
-		Hooks: o.Hooks, Observer: o.Observer, Now: o.Now, Grace: o.Grace,
+		Hooks: o.Hooks, Observer: o.Observer, Now: o.Now, Grace: o.Grace, CommitShare: o.CommitShare,
 	})
 	return err
 }

@@ -25,10 +25,13 @@ type longCommit struct {
 	Around  time.Duration `json:"around_ns"`
 	Rate    float64       `json:"rate"`
 	Paced   bool          `json:"paced"`
+	Share   float64       `json:"share"`
+
+	share float64 // of the variant under way; 0: the whole machine
 }
 
 func newLongCommit(s Setting) *longCommit {
-	return &longCommit{Entries: of(s, 1_000_000, 100_000, 1_000), Writers: of(s, 16, 16, 3), Around: of(s, 10*time.Second, 800*time.Millisecond, 20*time.Millisecond), Paced: true}
+	return &longCommit{Entries: of(s, 1_000_000, 100_000, 1_000), Writers: of(s, 16, 16, 3), Around: of(s, 10*time.Second, 800*time.Millisecond, 20*time.Millisecond), Paced: true, Share: 0.25}
 }
 
 func (w *longCommit) Flags(f *pflag.FlagSet) {
@@ -38,12 +41,14 @@ func (w *longCommit) Flags(f *pflag.FlagSet) {
 	f.DurationVar(&w.Around, "around", w.Around, "how long they do so before the commit begins, and after it has ended")
 	f.Float64Var(&w.Rate, "rate", w.Rate, "writes per second, of all writers together, that are due at fixed times (0: each writer writes again as soon as it can)")
 	f.BoolVar(&w.Paced, "paced", w.Paced, "do it once more, at half the rate that the writers had before the commit")
+	f.Float64Var(&w.Share, "share", w.Share, "do it once more, with a commit that takes this share of the machine (0: do not)")
 }
 
 // Variants of long-commit.
 const (
 	unpaced = "unpaced"
 	paced   = "paced"
+	shared  = "shared"
 )
 
 const (
@@ -58,19 +63,24 @@ const (
 )
 
 func (w *longCommit) run(ctx context.Context, b *bench) error {
-	if w.Readers < 0 || w.Rate < 0 {
-		return fmt.Errorf("%w: %d readers, a rate of %g", ErrConfig, w.Readers, w.Rate)
+	if w.Readers < 0 || w.Rate < 0 || !(w.Share >= 0 && w.Share <= 1) {
+		return fmt.Errorf("%w: %d readers, a rate of %g, a share of %g", ErrConfig, w.Readers, w.Rate, w.Share)
 	}
 	b.run.Variant = unpaced
 	if w.Rate > 0 {
 		b.run.Variant = fmt.Sprintf("at %g/s", w.Rate)
 	}
 	capacity, err := w.rounds(ctx, b, w.Rate)
-	if err != nil || !w.Paced || w.Rate > 0 {
-		return err
+	if err == nil && w.Paced && w.Rate == 0 {
+		b.begin(paced)
+		_, err = w.rounds(ctx, b, max(capacity/2, 1))
 	}
-	b.begin(paced)
-	_, err = w.rounds(ctx, b, max(capacity/2, 1))
+	if err == nil && w.Share > 0 {
+		b.begin(shared)
+		w.share = w.Share
+		_, err = w.rounds(ctx, b, w.Rate)
+		w.share = 0
+	}
 	return err
 }
 
@@ -160,7 +170,7 @@ func (w *longCommit) lead(ctx context.Context, b *bench, repo graveler.Repositor
 
 // commitParams are those of the long commit.
 func (w *longCommit) commitParams() graveler.CommitParams {
-	return graveler.CommitParams{Message: "bench", Committer: "bench"}
+	return graveler.CommitParams{Message: "bench", Committer: "bench", Share: w.share}
 }
 
 func byName(phases []result.Phase) map[string]map[string]result.Operation {

@@ -48,6 +48,11 @@ func targets() []target {
 		{name: "no writer is held up", workload: "long-commit", variant: unpaced, metric: "most retries of one write", atMost: 2, every: true},
 		{name: "no writer is held up", workload: "long-commit", variant: paced, metric: "most retries of one write", atMost: 2, every: true},
 		{name: "half the load does not notice a commit", workload: "long-commit", variant: paced, metric: "write p99 during ÷ before", atMost: 2},
+		{name: "no writer is held up", workload: "long-commit", variant: shared, metric: "most retries of one write", atMost: 2, every: true},
+		{name: "a quarter leaves the rest", workload: "long-commit", variant: shared, engines: pebble, metric: "writes during ÷ before", atLeast: 0.8},
+		{name: "a quarter leaves the most of it", workload: "long-commit", variant: shared, engines: append(bolt[:1:1], postgres...), metric: "writes during ÷ before", atLeast: 0.6},
+		{name: "a quarter is not felt", workload: "long-commit", variant: shared, metric: "write p99 during ÷ before", atMost: 3},
+		{name: "and goes on", workload: "long-commit", variant: shared, metric: "entries committed", atLeast: 80_000},
 
 		{name: "commit", workload: "commit-size", metric: "commit ÷ " + tableWriter, at: largest, atLeast: 0.9},
 		{name: "memory of a commit", workload: "commit-size", metric: "memory", at: largest, atMost: 400 << 20, every: true},

@@ -3,6 +3,7 @@
 package graveler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type CommitParams struct {
 	CreatedAt time.Time // zero: now
 	// AllowEmpty makes a commit even where nothing changed.
 	AllowEmpty bool
+	// Share is how much of the machine making the tree may take beside other work, in time: 1 is all of it, a quarter rests three quarters of the time. 0: Config.CommitShare.
+	Share float64
 	// Prefixes, if there are any, make it a commit of a part: of the changes of keys with one of them. The others stay uncommitted.
 	Prefixes []Key
 }
@@ -77,7 +80,7 @@ func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchI
 
 // Validate returns ErrInvalidValue or ErrTooLarge where a commit cannot be made with these parameters.
 func (p CommitParams) Validate() error {
-	if err := validateMetadata(p.Metadata); err != nil {
+	if err := cmp.Or(validateMetadata(p.Metadata), checkShare(p.Share)); err != nil {
 		return err
 	}
 	year := p.CreatedAt.Year()
@@ -188,7 +191,7 @@ func (c *committing) build(ctx context.Context, cur *Branch) (plan, error) {
 	if len(cur.Items) == 0 && cur.Base == "" && !c.params.AllowEmpty {
 		return nil, ErrNoChanges // they were reset away
 	}
-	head, shown, err := c.g.fold(ctx, c.repo, cur)
+	head, shown, err := c.g.fold(ctx, c.repo, cur, cmp.Or(c.params.Share, c.g.share))
 	if err != nil {
 		return nil, err
 	}

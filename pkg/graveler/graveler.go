@@ -3,6 +3,7 @@
 package graveler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Config struct {
 	Hooks     Hooks
 	Observer  Observer         // nil: nobody looks
 	Now       func() time.Time // nil: time.Now
+	// CommitShare is how much of the machine a commit, or another fold of uncommitted changes, may take beside other work, in time; see CommitParams.Share. 0: all of it.
+	CommitShare float64
 	// Grace is how long a partition that nothing lists any more is kept before Maintain drops it, and how old a half-done creation must be to be undone.
 	// It must be longer than any write can be under way. 0: 10 minutes.
 	Grace time.Duration
@@ -69,6 +72,7 @@ type Graveler struct {
 	observer  Observer
 	now       func() time.Time
 	grace     time.Duration
+	share     float64
 
 	repositories *otter.Cache[RepositoryID, *Repository] // as last read: a hint
 	branches     *otter.Cache[branchKey, *Branch]        // as last read or written: a hint
@@ -88,9 +92,12 @@ func New(c Config) (*Graveler, error) {
 	if c.Refs == nil || c.Staging == nil || c.Trees == nil {
 		return nil, errors.New("graveler: Refs, Staging and Trees are required")
 	}
+	if err := checkShare(c.CommitShare); err != nil {
+		return nil, err
+	}
 	g := &Graveler{
 		refs: c.Refs, staging: c.Staging, trees: c.Trees, namespace: c.Namespace,
-		hooks: c.Hooks, observer: c.Observer, now: c.Now, grace: c.Grace,
+		hooks: c.Hooks, observer: c.Observer, now: c.Now, grace: c.Grace, share: cmp.Or(c.CommitShare, 1),
 		repositories: newCache[RepositoryID, *Repository](),
 		branches:     newCache[branchKey, *Branch](),
 		commits:      newCache[commitKey, *Commit](),

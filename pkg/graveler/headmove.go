@@ -37,7 +37,7 @@ func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID
 			return nil, fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
 		}
 		cur = upTo(cur, sealed.ItemCounter)
-		head, shown, err := g.fold(ctx, repo, cur)
+		head, shown, err := g.fold(ctx, repo, cur, g.share)
 		if err != nil {
 			return nil, err
 		}

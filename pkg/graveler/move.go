@@ -268,7 +268,7 @@ func (g *Graveler) compact(ctx context.Context, repo *Repository, id BranchID, a
 		if len(cur.Items) < atLeast {
 			return nil, nil
 		}
-		head, tree, err := g.fold(ctx, repo, cur)
+		head, tree, err := g.fold(ctx, repo, cur, g.share)
 		if err != nil {
 			return nil, err
 		}
@@ -283,8 +283,8 @@ func (g *Graveler) compact(ctx context.Context, repo *Repository, id BranchID, a
 	})
 }
 
-// fold builds the tree of everything that cur shows below its token, and returns it with the head commit.
-func (g *Graveler) fold(ctx context.Context, repo *Repository, cur *Branch) (head *Commit, tree MetaRangeID, err error) {
+// fold builds the tree of everything that cur shows below its token, with a share of the machine, and returns it with the head commit.
+func (g *Graveler) fold(ctx context.Context, repo *Repository, cur *Branch, share float64) (head *Commit, tree MetaRangeID, err error) {
 	v, err := g.viewOf(ctx, repo, cur)
 	if err != nil {
 		return nil, "", err
@@ -293,7 +293,7 @@ func (g *Graveler) fold(ctx context.Context, repo *Repository, cur *Branch) (hea
 	if err != nil {
 		return nil, "", err
 	}
-	tree, err = g.trees.Apply(ctx, repo.Namespace, v.tree, changes)
+	tree, err = g.trees.Apply(ctx, repo.Namespace, v.tree, pace(ctx, changes, share))
 	if err = g.unlessGone(ctx, repo, closing(err, changes)); err != nil {
 		return nil, "", fmt.Errorf("fold the uncommitted changes of %s/%s: %w", repo.ID, cur.ID, err)
 	}

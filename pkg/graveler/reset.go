@@ -146,7 +146,7 @@ func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur
 		return nil, fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
 	}
 	cur = upTo(cur, sealed.ItemCounter)
-	head, shown, err := g.fold(ctx, repo, cur)
+	head, shown, err := g.fold(ctx, repo, cur, g.share)
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ func (a *app) commit() *cobra.Command {
 	f.define(cmd.Flags(), "what the commit is about")
 	cmd.Flags().StringVar(&date, "date", "", "when the commit was made, such as 2026-01-31T23:59:59Z (default: now)")
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "commit only the changes of keys that begin so, and leave the others uncommitted (may be repeated)")
+	cmd.Flags().Float64Var(&f.params.Share, "share", 0, "how much of the machine the commit may take beside other work, from 0 to 1 (default: all of it)")
 	mustRequire(cmd, "message")
 	return cmd
 }
