@@ -11,8 +11,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,15 +22,18 @@ var _ graveler.Trees = (*Store)(nil)
 
 // Store holds trees. It is safe for concurrent use.
 type Store struct {
+	// Now is the clock that stamps files. It may be set before the store is used.
+	Now func() time.Time
+
 	mu    sync.Mutex
 	trees map[string]map[graveler.MetaRangeID][]graveler.Entry // by namespace
-	// written says when a tree was last written, by namespace and ID.
+	// written says when the file of a tree was last put or refreshed, by namespace and ID.
 	written map[string]time.Time
 }
 
 // New returns a store without trees.
 func New() *Store {
-	return &Store{trees: map[string]map[graveler.MetaRangeID][]graveler.Entry{}, written: map[string]time.Time{}}
+	return &Store{Now: time.Now, trees: map[string]map[graveler.MetaRangeID][]graveler.Entry{}, written: map[string]time.Time{}}
 }
 
 // EmptyTree implements [graveler.Trees].
@@ -63,14 +64,17 @@ func (s *Store) load(ns string, id graveler.MetaRangeID) ([]graveler.Entry, erro
 }
 
 func (s *Store) save(ns string, entries []graveler.Entry) graveler.MetaRangeID {
+	id := identify(entries)
+	if len(entries) == 0 {
+		return id // has no file
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.trees[ns] == nil {
 		s.trees[ns] = map[graveler.MetaRangeID][]graveler.Entry{}
 	}
-	id := identify(entries)
 	s.trees[ns][id] = entries
-	s.written[ns+"/"+string(id)] = time.Now()
+	s.written[ns+"/"+string(id)] = s.Now()
 	return id
 }
 
@@ -96,7 +100,7 @@ func (s *Store) Scan(_ context.Context, ns string, tree graveler.MetaRangeID) gr
 	return &iterator[graveler.Entry]{items: entries, key: func(e graveler.Entry) graveler.Key { return e.Key }, at: -1, err: err}
 }
 
-// Apply implements [graveler.Trees].
+// Apply implements [graveler.Trees]. The file of the tree that it returns is young, unless there were no changes: then it was not touched.
 func (s *Store) Apply(ctx context.Context, ns string, tree graveler.MetaRangeID, changes graveler.Iterator[graveler.Entry]) (graveler.MetaRangeID, error) {
 	old, err := s.load(ns, tree)
 	if err != nil {
@@ -126,76 +130,10 @@ func (s *Store) Apply(ctx context.Context, ns string, tree graveler.MetaRangeID,
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	if last == nil {
+		return tree, nil
+	}
 	return s.save(ns, append(entries, old...)), nil
-}
-
-// Walk implements [graveler.Trees]. A tree is one file, its root.
-func (s *Store) Walk(ctx context.Context, ns string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (bool, error)) error {
-	if tree == s.EmptyTree() {
-		return ctx.Err()
-	}
-	enter, err := visit(graveler.TreeFile{ID: string(tree), Root: true})
-	if err == nil && enter {
-		_, err = s.load(ns, tree)
-	}
-	return err
-}
-
-// ListFiles implements [graveler.Trees].
-func (s *Store) ListFiles(_ context.Context, ns string) iter.Seq2[graveler.StoredFile, error] {
-	return func(yield func(graveler.StoredFile, error) bool) {
-		for _, f := range s.files(ns) {
-			if !yield(f, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (s *Store) files(ns string) []graveler.StoredFile {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var files []graveler.StoredFile
-	for _, id := range slices.Sorted(maps.Keys(s.trees[ns])) {
-		files = append(files, graveler.StoredFile{Name: string(id), ID: string(id), Size: int64(len(s.trees[ns][id])), ModTime: s.written[ns+"/"+string(id)]})
-	}
-	return files
-}
-
-// CheckFile implements [graveler.Trees].
-func (s *Store) CheckFile(_ context.Context, ns string, f graveler.TreeFile) error {
-	_, err := s.load(ns, graveler.MetaRangeID(f.ID))
-	return err
-}
-
-// ScanFile implements [graveler.Trees].
-func (s *Store) ScanFile(_ context.Context, ns, id string) iter.Seq2[graveler.Entry, error] {
-	return func(yield func(graveler.Entry, error) bool) {
-		entries, err := s.load(ns, graveler.MetaRangeID(id))
-		if err != nil {
-			yield(graveler.Entry{}, err)
-		}
-		for _, e := range entries {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-// CopyTree implements [graveler.Trees].
-func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (bool, error)) error {
-	return s.Walk(ctx, from, tree, func(f graveler.TreeFile) (bool, error) {
-		wanted, err := visit(f)
-		if !wanted || err != nil {
-			return false, err
-		}
-		entries, err := s.load(from, tree)
-		if err == nil {
-			s.save(to, entries)
-		}
-		return false, err
-	})
 }
 
 // Drop implements [graveler.Trees].

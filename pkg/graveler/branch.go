@@ -48,12 +48,15 @@ func (g *Graveler) addBranch(ctx context.Context, repo *Repository, id BranchID,
 	} else if !errors.Is(err, ErrTagNotFound) {
 		return nil, err
 	}
+	if err := g.referable(ctx, repo, head); err != nil {
+		return nil, err
+	}
 	b, err := g.createBranch(ctx, repo, id, head, hidden)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.stillThere(ctx, repo); err != nil {
-		// It may have come after the repository's other records had gone.
+	if err := cmp.Or(g.stillThere(ctx, repo), g.referable(ctx, repo, head)); err != nil {
+		// It may have come after the repository's other records had gone, or, if this process was stopped for long, after the tree of its head.
 		g.branches.Invalidate(g.branchKey(repo, id))
 		return nil, errors.Join(err, g.refs.RemoveBranch(ctx, repo, b))
 	}

@@ -27,7 +27,7 @@ func (g *Graveler) moves(ctx context.Context, repo *Repository, b *Branch, from 
 		chain := chain{repo: repo.ID, branch: b.ID}
 		for m, err := range g.refs.ScanMoves(ctx, repo, b.UID, from, b.LastMove.Time-1) {
 			if err == nil {
-				err = chain.link(m)
+				err = g.link(ctx, repo, b.UID, &chain, m)
 			}
 			if err != nil {
 				return err
@@ -39,12 +39,29 @@ func (g *Graveler) moves(ctx context.Context, repo *Repository, b *Branch, from 
 		if b.LastMove.Time < from {
 			return nil
 		}
-		if err := chain.link(b.LastMove); err != nil {
+		if err := g.link(ctx, repo, b.UID, &chain, b.LastMove); err != nil {
 			return err
 		}
 		emit(b.LastMove)
 		return nil
 	})
+}
+
+// link adds a move to a chain. Those between may be missing because retention has removed them since the reading began.
+func (g *Graveler) link(ctx context.Context, repo *Repository, uid string, c *chain, m Move) error {
+	gap := c.link(m)
+	if gap == nil {
+		return nil
+	}
+	start, err := g.refs.LogStart(ctx, repo, uid)
+	if err != nil {
+		return err
+	}
+	if m.Previous >= start {
+		return gap
+	}
+	c.started = false
+	return c.link(m)
 }
 
 // chain notices a move that is missing between others.

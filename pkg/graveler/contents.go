@@ -72,18 +72,21 @@ func (c *Contents) Commit(ctx context.Context, id CommitID) (*Commit, error) {
 	return c.g.refs.GetCommit(ctx, c.repo, id)
 }
 
-// Expired reports whether retention is taking a commit away, or has taken it.
+// Expired reports whether retention has taken the tree of a commit, or the commit itself.
 func (c *Contents) Expired(ctx context.Context, id CommitID) (bool, error) {
-	_, err := c.g.refs.GetExpiration(ctx, c.repo, id)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	return c.g.hasExpired(ctx, c.repo, id)
 }
 
-// Expirations yields the expirations, by commit.
+// Expirations yields the expirations, by commit, without those that are pending.
 func (c *Contents) Expirations(ctx context.Context) iter.Seq2[Expiration, error] {
-	return c.g.refs.ScanExpirations(ctx, c.repo)
+	return sequence(func(emit func(Expiration) bool) error {
+		for e, err := range c.g.refs.ScanExpirations(ctx, c.repo) {
+			if err != nil || !e.Pending && !emit(e) {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Logs yields the branch logs, of live branches, of deleted ones, and of some that were never made. They are in the order of name, colon, UID.

@@ -30,7 +30,7 @@ func (g *Graveler) Diff(ctx context.Context, repo RepositoryID, left, right stri
 		defer g.observe("diff", time.Now(), &err)
 		record, l, r, err := g.resolveTwo(ctx, repo, left, right)
 		if err == nil {
-			err = g.diffTrees(ctx, record, l.Tree, r.Tree, o, emit)
+			err = g.diffCommits(ctx, record, l, r, o, emit)
 		}
 		if err != nil {
 			return fmt.Errorf("diff %s/%s and %s/%s: %w", repo, left, repo, right, err)
@@ -59,11 +59,22 @@ func (g *Graveler) compare(ctx context.Context, repo *Repository, left, right *C
 	if err != nil {
 		return err
 	}
-	from := g.trees.EmptyTree()
 	if base != nil {
-		from = base.Tree
+		return g.diffCommits(ctx, repo, base, right, o, emit)
 	}
-	return g.diffTrees(ctx, repo, from, right.Tree, o, emit)
+	tree, err := g.readableTree(ctx, repo, right)
+	if err != nil {
+		return err
+	}
+	return g.diffTrees(ctx, repo, g.trees.EmptyTree(), tree, o, emit)
+}
+
+func (g *Graveler) diffCommits(ctx context.Context, repo *Repository, left, right *Commit, o DiffOptions, emit func(Diff) bool) error {
+	l, r, err := g.readableTrees(ctx, repo, left, right)
+	if err != nil {
+		return err
+	}
+	return g.diffTrees(ctx, repo, l, r, o, emit)
 }
 
 // resolveTwo resolves two refs in one repository.

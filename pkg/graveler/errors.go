@@ -54,6 +54,8 @@ var (
 	ErrChanged = errors.New("record changed")
 	// ErrFenceFailed: the branch record that a staged write was fenced with is not the current one; nothing was written.
 	ErrFenceFailed = errors.New("branch record changed")
+	// ErrSwept: files that a tree was built on were removed meanwhile. Nothing refers to the tree yet; whoever wants it builds it again.
+	ErrSwept = errors.New("files it was built on were removed meanwhile")
 )
 
 var (

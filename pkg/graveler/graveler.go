@@ -77,6 +77,7 @@ type Graveler struct {
 	repositories *otter.Cache[RepositoryID, *Repository] // as last read: a hint
 	branches     *otter.Cache[branchKey, *Branch]        // as last read or written: a hint
 	commits      *otter.Cache[commitKey, *Commit]        // immutable
+	kept         *otter.Cache[commitKey, time.Time]      // when a commit was found not to expire
 	reads        sharedReads
 	queue        queue
 	clock        watermark
@@ -101,6 +102,7 @@ func New(c Config) (*Graveler, error) {
 		repositories: newCache[RepositoryID, *Repository](),
 		branches:     newCache[branchKey, *Branch](),
 		commits:      newCache[commitKey, *Commit](),
+		kept:         newCache[commitKey, time.Time](),
 		reads:        sharedReads{reads: map[branchKey]*readPair{}},
 		queue:        queue{slots: map[branchKey]*slot{}},
 	}

@@ -47,6 +47,11 @@ func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID
 		if result, err = m.build(head); err != nil {
 			return nil, err
 		}
+		if result.ID != "" {
+			if err := g.referable(ctx, repo, result.ID); err != nil {
+				return nil, err
+			}
+		}
 		if err := g.judge(ctx, repo, id, m.op, head, result); err != nil {
 			return nil, err
 		}

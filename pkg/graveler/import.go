@@ -75,7 +75,8 @@ type importing struct {
 	params   ImportParams
 	replaced []Key // prefixes, in order, none of which starts with another
 
-	tree MetaRangeID // of the imported entries alone
+	tree  MetaRangeID // of the imported entries alone
+	began time.Time   // when that was begun to be made
 	// result is what the tree head became by the import; "" while there was none.
 	head, result MetaRangeID
 }
@@ -90,6 +91,9 @@ func (im *importing) run(ctx context.Context, branch BranchID, entries iter.Seq2
 	}
 	p := im.params
 	return im.g.changeHead(ctx, im.repo, branch, headMove{op: OpImport, uid: b.UID, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+		if age := im.g.now().Sub(im.began); age > FileGrace/8 { // the rest is for this attempt, and for clocks that differ
+			return nil, fmt.Errorf("%w: the import has been under way for %s, import again", ErrSwept, age.Round(time.Second))
+		}
 		tree, err := im.onto(ctx, head.Tree)
 		if err == nil && tree == head.Tree && !p.AllowEmpty {
 			err = ErrNoChanges
@@ -126,6 +130,7 @@ func (im *importing) collect(ctx context.Context, entries iter.Seq2[Entry, error
 	}
 	sorted, err := in.sorted(ctx)
 	if err == nil {
+		im.began = im.g.now()
 		im.tree, err = im.apply(ctx, im.g.trees.EmptyTree(), sorted)
 	}
 	return err

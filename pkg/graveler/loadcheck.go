@@ -179,18 +179,10 @@ func (c *loadCheck) present(ctx context.Context, id CommitID) (*Commit, error) {
 	if !errors.Is(err, ErrCommitNotFound) {
 		return commit, err
 	}
-	if expired, err := c.expired(ctx, id); expired || err != nil {
+	if expired, err := c.g.hasExpired(ctx, c.repo, id); expired || err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: commit %s is missing", ErrInvalidValue, id)
-}
-
-func (c *loadCheck) expired(ctx context.Context, id CommitID) (bool, error) {
-	_, err := c.g.refs.GetExpiration(ctx, c.repo, id)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 func (c *loadCheck) commits(ctx context.Context) error {
@@ -201,7 +193,7 @@ func (c *loadCheck) commits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		expired, err := c.expired(ctx, commit.ID)
+		expired, err := c.g.hasExpired(ctx, c.repo, commit.ID)
 		if err != nil {
 			return err
 		}

@@ -139,15 +139,23 @@ func (w *logWalk) shows(ctx context.Context, c *Commit, parents []*Commit) (bool
 	if len(o.Prefixes) == 0 {
 		return true, nil
 	}
+	tree, err := w.g.readableTree(ctx, w.repo, c)
+	if err != nil {
+		return false, err
+	}
 	before := []MetaRangeID{w.g.trees.EmptyTree()}
 	if len(parents) > 0 {
 		before = nil
 		for _, p := range parents {
-			before = append(before, p.Tree)
+			t, err := w.g.readableTree(ctx, w.repo, p)
+			if err != nil {
+				return false, err
+			}
+			before = append(before, t)
 		}
 	}
-	for _, tree := range before {
-		differs, err := w.differs(ctx, tree, c.Tree)
+	for _, b := range before {
+		differs, err := w.differs(ctx, b, tree)
 		if !differs || err != nil {
 			return false, err
 		}

@@ -149,10 +149,14 @@ type merging struct {
 }
 
 func (g *Graveler) merging(ctx context.Context, repo *Repository, head, source *Commit, p MergeParams) (*merging, error) {
-	m := &merging{g: g, repo: repo, baseTree: g.trees.EmptyTree(), leftTree: head.Tree, right: source.Tree, params: p}
+	m := &merging{g: g, repo: repo, baseTree: g.trees.EmptyTree(), leftTree: head.Tree, params: p}
 	base, err := g.mergeBase(ctx, repo, head, source)
 	if err == nil && base != nil {
-		m.base, m.baseTree = base.ID, base.Tree
+		m.base = base.ID
+		m.baseTree, err = g.readableTree(ctx, repo, base)
+	}
+	if err == nil {
+		m.right, err = g.readableTree(ctx, repo, source)
 	}
 	return m, err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -25,10 +26,13 @@ type plan func(next *Branch) (*Commit, error)
 //   - The last move that was read is written to the log before it is replaced.
 //   - An action that the record to be replaced does not allow is refused.
 //
+// What was built too long ago is built again: files that it found in place may have come of age since (see FileGrace).
+//
 // build returns no plan where there is nothing to publish. moveBranch returns the record as it left it.
 // Every failed attempt means that another succeeded, so some caller always makes progress.
 func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID, action Actions, build func(cur *Branch) (plan, error)) (*Branch, error) {
 	for {
+		began := g.now()
 		cur, err := g.liveBranch(ctx, repo, id)
 		if err != nil {
 			return nil, err
@@ -37,13 +41,19 @@ func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID
 			return nil, err
 		}
 		p, err := build(cur)
-		if errors.Is(err, errStale) {
+		if errors.Is(err, errStale) || errors.Is(err, ErrSwept) {
 			continue
+		}
+		if errors.Is(err, ErrCorrupt) {
+			err = g.unlessMoved(ctx, repo, cur, err)
+			if errors.Is(err, errStale) {
+				continue
+			}
 		}
 		if err != nil || p == nil {
 			return cur, err
 		}
-		next, err := g.publish(ctx, repo, cur, action, p)
+		next, err := g.publish(ctx, repo, cur, action, p, began)
 		if errors.Is(err, errStale) {
 			continue
 		}
@@ -51,8 +61,20 @@ func (g *Graveler) moveBranch(ctx context.Context, repo *Repository, id BranchID
 	}
 }
 
-// publish applies p, which was built from the record from, to the current record. It returns errStale where p no longer fits.
-func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, action Actions, p plan) (*Branch, error) {
+// unlessMoved returns err, or errStale if the record from is no longer what the branch has: a base that nothing refers to any more is removed.
+func (g *Graveler) unlessMoved(ctx context.Context, repo *Repository, from *Branch, err error) error {
+	now, readErr := g.liveBranch(ctx, repo, from.ID)
+	switch {
+	case readErr != nil:
+		return readErr
+	case !follows(from, now):
+		return errStale
+	}
+	return err
+}
+
+// publish applies p, which was built from the record from since the time began, to the current record. It returns errStale where p no longer fits.
+func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, action Actions, p plan, began time.Time) (*Branch, error) {
 	k := g.branchKey(repo, from.ID)
 	leave, err := g.queue.enter(ctx, k)
 	if err != nil {
@@ -68,6 +90,9 @@ func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, 
 	for {
 		if cur.allow(action) != nil {
 			return nil, errStale // a record that is read anew says whether it is so
+		}
+		if g.now().Sub(began) > FileGrace/2 {
+			return nil, errStale
 		}
 		next := cur.Clone()
 		c, err := p(next)

@@ -39,7 +39,7 @@ type LogTruncatedError struct {
 }
 
 func (e *LogTruncatedError) Error() string {
-	return fmt.Sprintf("%v: it begins after %s", ErrLogTruncated, time.Unix(0, e.Earliest).UTC().Format(time.RFC3339Nano))
+	return fmt.Sprintf("%v: it begins after %s", ErrLogTruncated, timeText(e.Earliest))
 }
 
 // Is makes errors.Is(err, ErrLogTruncated) true.
@@ -271,7 +271,7 @@ func (g *Graveler) movesAfter(ctx context.Context, repo *Repository, b *Branch, 
 
 // explainLog returns what is behind something that is missing: retention has removed it, or the whole repository is gone. Otherwise it returns err.
 func (g *Graveler) explainLog(ctx context.Context, repo *Repository, log LogName, after int64, err error) error {
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrExpired) {
 		if truncated := g.checkLogStart(ctx, repo, log, after); errors.Is(truncated, ErrLogTruncated) {
 			return fmt.Errorf("read the log of branch %s/%s: %w", repo.ID, log.Branch, truncated)
 		}
@@ -297,5 +297,5 @@ func (g *Graveler) treeOf(ctx context.Context, repo *Repository, id CommitID) (M
 	if err != nil {
 		return "", err
 	}
-	return c.Tree, nil
+	return g.readableTree(ctx, repo, c)
 }

@@ -70,18 +70,19 @@ type ProtectionRule struct {
 }
 
 func (r ProtectionRule) validate() error {
+	why := unmatchable(r.Pattern)
 	switch {
-	case r.unmatchable() != "":
-		return fmt.Errorf("%w: no branch name can match the pattern %q: it %s", ErrInvalidValue, r.Pattern, r.unmatchable())
+	case why != "":
+		return fmt.Errorf("%w: no branch name can match the pattern %q: it %s", ErrInvalidValue, r.Pattern, why)
 	case r.Forbid == 0 || len((r.Forbid).Names()) == 0:
 		return fmt.Errorf("%w: protection rule %q forbids nothing", ErrInvalidValue, r.Pattern)
 	}
 	return nil
 }
 
-// unmatchable says why the pattern matches no name, whatever its '*' and '?' stand for: which rule of names the rest breaks.
-func (r ProtectionRule) unmatchable() string {
-	return brokenRefRule(strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern))
+// unmatchable says why a pattern matches no name, whatever its '*' and '?' stand for: which rule of names the rest breaks.
+func unmatchable(pattern string) string {
+	return brokenRefRule(strings.NewReplacer("*", "x", "?", "x").Replace(pattern))
 }
 
 // matches reports whether a branch name matches a pattern. After a mismatch it goes back to the last '*' and lets that take one character more.

@@ -50,8 +50,11 @@ func (g *Graveler) getRef(ctx context.Context, repo RepositoryID, ref string, ke
 	err = g.onRef(ctx, repo, ref, func(branch BranchID) (err error) {
 		v, err = g.getStaged(ctx, repo, branch, key)
 		return err
-	}, func(r *Repository, c *Commit) (err error) {
-		v, err = g.trees.Get(ctx, r.Namespace, c.Tree, key)
+	}, func(r *Repository, c *Commit) error {
+		tree, err := g.readableTree(ctx, r, c)
+		if err == nil {
+			v, err = g.trees.Get(ctx, r.Namespace, tree, key)
+		}
 		return g.unlessGone(ctx, r, err)
 	})
 	return v, err
@@ -126,7 +129,11 @@ func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o Li
 				return closing(list(it, o, emit), it)
 			}, Listing.next, Listing.size)
 		}, func(r *Repository, c *Commit) error {
-			it := g.trees.Scan(ctx, r.Namespace, c.Tree)
+			tree, err := g.readableTree(ctx, r, c)
+			if err != nil {
+				return err
+			}
+			it := g.trees.Scan(ctx, r.Namespace, tree)
 			it.SeekGE(o.start())
 			return g.unlessGone(ctx, r, closing(list(it, o, emit), it))
 		})

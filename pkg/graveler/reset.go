@@ -63,7 +63,7 @@ func (g *Graveler) ResetToMove(ctx context.Context, repo RepositoryID, branch Br
 		err = g.resetTo(ctx, r, branch, b.UID, to, p)
 	}
 	if err != nil {
-		return Commit{}, fmt.Errorf("reset %s/%s to its head at %s: %w", repo, branch, time.Unix(0, at).UTC().Format(time.RFC3339Nano), err)
+		return Commit{}, fmt.Errorf("reset %s/%s to its head at %s: %w", repo, branch, timeText(at), err)
 	}
 	return *to.Clone(), nil
 }

@@ -123,7 +123,11 @@ func (g *Graveler) picking(ctx context.Context, repo RepositoryID, branch Branch
 	if err != nil {
 		return nil, err
 	}
-	k := &picking{g: g, repo: r, picked: picked, from: before, to: picked.Tree, strategy: p.Strategy}
+	tree, err := g.readableTree(ctx, r, picked)
+	if err != nil {
+		return nil, err
+	}
+	k := &picking{g: g, repo: r, picked: picked, from: before, to: tree, strategy: p.Strategy}
 	if op == OpRevert {
 		k.from, k.to = k.to, k.from
 	}
@@ -150,7 +154,7 @@ func (g *Graveler) treeBefore(ctx context.Context, repo *Repository, c *Commit, 
 	if err != nil {
 		return "", err
 	}
-	return parent.Tree, nil
+	return g.readableTree(ctx, repo, parent)
 }
 
 func pickedParams(op Op, picked *Commit, p CommitParams) CommitParams {

@@ -29,7 +29,7 @@ func (g *Graveler) GetSetting(ctx context.Context, repo RepositoryID, name strin
 }
 
 // PutSetting replaces the document that has the checksum expected; "" means that there must be none. Otherwise it returns ErrPreconditionFailed and changes nothing.
-// A name is 1 to 64 lower-case letters, digits and dashes; a document has at most 16 MiB. The documents branch-protection and metadata are not for PutSetting: ErrInvalidName.
+// A name is 1 to 64 lower-case letters, digits and dashes; a document has at most 16 MiB. The documents branch-protection, retention and metadata are not for PutSetting: ErrInvalidName.
 func (g *Graveler) PutSetting(ctx context.Context, repo RepositoryID, name string, data []byte, expected string) (Setting, error) {
 	stamp, err := g.changeSetting(ctx, repo, name, expected, func(r *Repository, stamp Stamp) (Stamp, error) {
 		return g.refs.PutSetting(ctx, r, name, data, stamp)
@@ -53,7 +53,7 @@ func (g *Graveler) changeSetting(ctx context.Context, repo RepositoryID, name, e
 	if err != nil {
 		return nil, err
 	}
-	if name == protectionSetting || name == metadataSetting {
+	if name == protectionSetting || name == retentionSetting || name == metadataSetting {
 		return nil, fmt.Errorf("setting %s of %s: %w: it has operations of its own", name, repo, ErrInvalidName)
 	}
 	_, stamp, err := g.refs.GetSetting(ctx, r, name)

@@ -87,7 +87,20 @@ type Moves interface {
 	RemoveMove(ctx context.Context, repo *Repository, branchUID string, at int64) error
 	// LogStart is the time before which moves may have been removed; 0 where none was.
 	LogStart(ctx context.Context, repo *Repository, branchUID string) (int64, error)
+	// PutLogStart sets the start of a log that nobody else knows of yet.
 	PutLogStart(ctx context.Context, repo *Repository, branchUID string, at int64) error
+	// LogBounds are zero where no start was ever recorded.
+	LogBounds(ctx context.Context, repo *Repository, branchUID string) (LogBounds, error)
+	// PutLogBounds writes b conditionally on b.Stamp.
+	PutLogBounds(ctx context.Context, repo *Repository, branchUID string, b LogBounds) error
+}
+
+// LogBounds say how far back a log reaches. Both times only grow, but for an Intent that is taken back to Start.
+type LogBounds struct {
+	Start int64 // moves before it may have been removed
+	// Intent is what somebody is about to make the start, once he has looked for pins; Start, where nobody is.
+	Intent int64
+	Stamp  Stamp
 }
 
 // LogName says that a branch name had the branch with a UID, whose moves are its log.
@@ -114,18 +127,22 @@ type Pin struct {
 
 // Expirations are the commits whose trees retention is taking away, or has taken.
 type Expirations interface {
+	// PutExpiration writes e conditionally on e.Stamp.
 	PutExpiration(ctx context.Context, repo *Repository, e Expiration) error
 	// GetExpiration returns ErrNotFound where the commit has none.
 	GetExpiration(ctx context.Context, repo *Repository, id CommitID) (Expiration, error)
-	// RemoveExpiration may be repeated.
-	RemoveExpiration(ctx context.Context, repo *Repository, id CommitID) error
+	// RemoveExpiration removes the record conditionally on e.Stamp.
+	RemoveExpiration(ctx context.Context, repo *Repository, e Expiration) error
 	ScanExpirations(ctx context.Context, repo *Repository) iter.Seq2[Expiration, error]
 }
 
-// Expiration says since when (nanoseconds since the epoch) nobody may begin to rely on the tree of a commit.
+// Expiration says since when (nanoseconds since the epoch) a commit has expired: nobody may look at its tree any more, whose files may have gone. Where Pending is set it
+// says since when nothing has been found that keeps the tree, which is there, and expires unless somebody comes to rely on it first.
 type Expiration struct {
-	Commit CommitID
-	At     int64
+	Commit  CommitID
+	At      int64
+	Pending bool
+	Stamp   Stamp
 }
 
 // Settings are named documents of a repository, each replaced as a whole.
@@ -234,6 +251,7 @@ type Trees interface {
 	// Scan iterates over the entries by key. It opens nothing until the first call of Next.
 	Scan(ctx context.Context, ns string, tree MetaRangeID) Iterator[Entry]
 	// Apply returns the tree with changes (by strictly ascending key; nil Value removes) applied. Changes that change nothing are allowed. It does not close changes.
+	// Where files that it was built on have been removed meanwhile, it returns ErrSwept.
 	Apply(ctx context.Context, ns string, tree MetaRangeID, changes Iterator[Entry]) (MetaRangeID, error)
 	// Drop removes every file of the namespace. It may be repeated.
 	Drop(ctx context.Context, ns string) error
@@ -249,11 +267,21 @@ type TreeFiles interface {
 	ListFiles(ctx context.Context, ns string) iter.Seq2[StoredFile, error]
 	// CheckFile reads a file and checks all of it, its ID included. What is missing or not as it was written is ErrCorrupt.
 	CheckFile(ctx context.Context, ns string, f TreeFile) error
-	// ScanFile yields the entries of one range. They are valid until the next step.
+	// ScanFile yields the entries in one file: those of a range, none of a metarange. They are valid until the next step.
 	ScanFile(ctx context.Context, ns, id string) iter.Seq2[Entry, error]
 	// CopyTree makes a tree of one namespace one of another, durably. It copies nothing of a file, nor of those below it, for which visit says no.
 	CopyTree(ctx context.Context, from, to string, tree MetaRangeID, visit func(TreeFile) (copy bool, err error)) error
+	// FileTime is the present time by the clock that stamps the files of a namespace, which need not be that of this machine.
+	FileTime(ctx context.Context, ns string) (time.Time, error)
+	// RemoveFiles removes those of the files that were last put or refreshed before a time, and keeps the others. It is safe beside builders in any process: a build
+	// that relied on one of them is either before it, so that the file stays, or returns ErrSwept. The caller knows that nothing refers to the files, and that before is
+	// at least FileGrace ago by FileTime (else it is ErrInvalidValue, and nothing is removed). What was removed is returned with an error too; IDs that have no file are skipped.
+	RemoveFiles(ctx context.Context, ns string, ids []string, before time.Time) (removed []string, err error)
 }
+
+// FileGrace is how long the files of trees are kept that nothing refers to. A tree must be referred to within half of it from the moment at which building it began, since it may rely on files that were
+// there before; later it must be built again. It is a constant, not an option: processes with different ones would remove the files of each other's trees.
+const FileGrace = 24 * time.Hour
 
 // TreeFile is a file as the tree above it describes it.
 type TreeFile struct {
@@ -278,6 +306,8 @@ type StoredFile struct {
 	ID      string // "": it is no file of a tree
 	Size    int64  // bytes
 	ModTime time.Time
+	// Sweep: it is one that RemoveFiles and FileTime have beside those of the trees, for a while.
+	Sweep bool
 }
 
 // Iterator walks a sorted sequence. It is used by one goroutine at a time and must be closed.

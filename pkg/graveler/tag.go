@@ -28,10 +28,17 @@ func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, r
 		return Tag{}, err
 	}
 	t := Tag{ID: id, Commit: c.ID}
-	if err := g.refs.CreateTag(ctx, r, &t); err != nil {
-		return Tag{}, err
+	err = g.referable(ctx, r, c.ID)
+	if err == nil {
+		err = g.refs.CreateTag(ctx, r, &t)
 	}
-	return t, g.stillThere(ctx, r)
+	if err == nil {
+		err = g.stillThere(ctx, r)
+	}
+	if err != nil {
+		return Tag{}, fmt.Errorf("create tag %s/%s: %w", repo, id, err)
+	}
+	return t, nil
 }
 
 // GetTag returns ErrTagNotFound where there is none.

@@ -171,7 +171,7 @@ func (g *Graveler) deletedMoves(ctx context.Context, repo *Repository, log LogNa
 		chain := chain{repo: repo.ID, branch: log.Branch}
 		for m, err := range g.refs.ScanMoves(ctx, repo, log.UID, from, math.MaxInt64) {
 			if err == nil {
-				err = chain.link(m)
+				err = g.link(ctx, repo, log.UID, &chain, m)
 			}
 			if err != nil || !emit(m) {
 				return err

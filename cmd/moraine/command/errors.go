@@ -39,6 +39,7 @@ func exitCodes() []struct {
 		{graveler.ErrClosed, exitFailed},
 		{graveler.ErrChanged, exitFailed},
 		{graveler.ErrFenceFailed, exitFailed},
+		{graveler.ErrSwept, exitFailed},
 
 		{graveler.ErrInvalidName, exitUsage},
 		{graveler.ErrInvalidRef, exitUsage},
@@ -56,6 +57,7 @@ func exitCodes() []struct {
 		{graveler.ErrSettingNotFound, exitNotFound},
 		{graveler.ErrNotFound, exitNotFound},
 		{graveler.ErrLogTruncated, exitNotFound},
+		{graveler.ErrExpired, exitNotFound},
 
 		{graveler.ErrExists, exitConflict},
 		{graveler.ErrPreconditionFailed, exitConflict},

@@ -24,9 +24,8 @@ const (
 	DefaultCacheBytes = 64 << 20
 	// minWriters lets a slow storage work on several files also where there are few processors.
 	minWriters = 4
-	// refreshAfter is the age from which an existing file is refreshed instead of written again: half the
-	// grace period of 24 hours, in which files that nothing refers to are kept.
-	refreshAfter = 12 * time.Hour
+	// refreshAfter is the age from which a file that a build finds in place is refreshed; see sweep.go.
+	refreshAfter = graveler.FileGrace / 4
 )
 
 // Config is what a Store needs.
@@ -95,7 +94,7 @@ func (s *Store) CheckNamespace(ctx context.Context, ns string) error {
 	return nil
 }
 
-// Drop removes all ranges and metaranges of a namespace. Anything else there, a namespace below for one, is left alone.
+// Drop removes all ranges and metaranges of a namespace, and what sweeps have left there. Anything else there, a namespace below for one, is left alone.
 func (s *Store) Drop(ctx context.Context, ns string) error {
 	f, err := s.open(ctx, ns)
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *Store) Drop(ctx context.Context, ns string) error {
 			g.Go(func() error { return err })
 			break
 		}
-		if id, err := rangefile.ParseID(path.Base(info.Name)); err == nil && info.Name == fileName(id) {
+		if id, err := rangefile.ParseID(path.Base(info.Name)); err == nil && info.Name == fileName(id) || isSweepFile(info.Name) {
 			g.Go(func() error { return f.storage.Delete(gctx, info.Name) })
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"time"
 
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -82,7 +83,7 @@ func (s *Store) ListFiles(ctx context.Context, ns string) iter.Seq2[graveler.Sto
 				yield(graveler.StoredFile{}, fmt.Errorf("list files of %s: %w", ns, err))
 				return
 			}
-			f := graveler.StoredFile{Name: info.Name, Size: info.Size, ModTime: info.ModTime}
+			f := graveler.StoredFile{Name: info.Name, Size: info.Size, ModTime: info.ModTime, Sweep: isSweepFile(info.Name)}
 			if id, err := rangefile.ParseID(path.Base(info.Name)); err == nil && info.Name == fileName(id) {
 				f.ID = id.String()
 			}
@@ -140,27 +141,27 @@ func (s *Store) CheckFile(ctx context.Context, ns string, want graveler.TreeFile
 	return nil
 }
 
-// ScanFile iterates over the entries of one range, which it reads at once.
+// ScanFile iterates over the entries of one range, which it reads at once. A metarange has none.
 func (s *Store) ScanFile(ctx context.Context, ns, id string) iter.Seq2[graveler.Entry, error] {
 	return func(yield func(graveler.Entry, error) bool) {
-		it, err := s.leafOf(ctx, ns, id)
-		if err != nil {
-			yield(graveler.Entry{}, err)
-			return
-		}
-		for it.Next() {
+		it, err := s.recordsOf(ctx, ns, id)
+		for err == nil && it != nil && it.Next() {
 			r := it.Record()
 			if !yield(graveler.Entry{Key: r.Key, Value: &graveler.Value{Identity: r.Identity, Data: r.Data}}, nil) {
 				return
 			}
 		}
-		if it.Err() != nil {
-			yield(graveler.Entry{}, damage(it.Err()))
+		if err == nil && it != nil {
+			err = damage(it.Err())
+		}
+		if err != nil {
+			yield(graveler.Entry{}, err)
 		}
 	}
 }
 
-func (s *Store) leafOf(ctx context.Context, ns, id string) (*rangefile.Iter, error) {
+// recordsOf opens a range; nil for a metarange.
+func (s *Store) recordsOf(ctx context.Context, ns, id string) (*rangefile.Iter, error) {
 	files, err := s.open(ctx, ns)
 	if err != nil {
 		return nil, err
@@ -169,11 +170,25 @@ func (s *Store) leafOf(ctx context.Context, ns, id string) (*rangefile.Iter, err
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", graveler.ErrInvalidRef, err)
 	}
-	return files.leaf(ctx, parsed)
+	data, err := files.storage.Get(ctx, fileName(parsed))
+	if err != nil {
+		return nil, files.failed(parsed, err)
+	}
+	file, err := rangefile.Open(ctx, files.path(parsed), rangefile.Bytes(data), int64(len(data)))
+	if err != nil {
+		return nil, damage(err)
+	}
+	if file.Level > 0 {
+		return nil, files.expect(file, parsed, -1)
+	}
+	var b rangefile.Block
+	it := file.Iter(func(i int) (*rangefile.Block, error) { return file.Read(ctx, rangefile.Bytes(data), i, &b) })
+	return it, files.expect(file, parsed, 0)
 }
 
 // CopyTree makes a tree of one namespace one of another, durably. It copies the files that are not there, bytes and all, once it has checked them, and looks at those
-// that visit wants copied, each before those below it: who copies many trees and remembers what was visited sees each file once.
+// that visit wants copied, each before those below it. Like a build it refreshes old files that it
+// finds in place, and returns graveler.ErrSwept where some were removed meanwhile. Who copies many trees and remembers what was visited sees each file once.
 func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (copy bool, err error)) error {
 	source, err := s.open(ctx, from)
 	if err != nil {
@@ -193,7 +208,7 @@ func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.Met
 			return false, err
 		}
 		names = append(names, fileName(id))
-		if _, err := target.storage.Stat(ctx, fileName(id)); !errors.Is(err, block.ErrNotFound) {
+		if there, err := target.keep(ctx, fileName(id), s.now()); there || err != nil {
 			return true, err
 		}
 		if err := s.CheckFile(ctx, from, f); err != nil {
@@ -206,10 +221,22 @@ func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.Met
 		return true, target.storage.Put(ctx, fileName(id), data)
 	})
 	if err == nil && len(names) > 0 {
-		err = target.storage.Sync(ctx, names)
+		err = target.settle(ctx, names)
 	}
 	if err != nil {
 		return fmt.Errorf("copy tree %s from %s to %s: %w", tree, from, to, err)
 	}
 	return nil
+}
+
+// keep reports whether a file is in place, and sees to it that it stays.
+func (f *files) keep(ctx context.Context, name string, now time.Time) (bool, error) {
+	info, err := f.storage.Stat(ctx, name)
+	if err == nil && !young(info, now) {
+		err = f.storage.Refresh(ctx, name)
+	}
+	if errors.Is(err, block.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -116,7 +116,7 @@ func (w *writer) put(id rangefile.ID, file []byte) error {
 			}
 			return w.files.storage.Put(w.ctx, name, file)
 		}
-		if w.now().Sub(info.ModTime) < refreshAfter {
+		if young(info, w.now()) {
 			return nil
 		}
 		if err = w.files.storage.Refresh(w.ctx, name); !errors.Is(err, block.ErrNotFound) {
@@ -146,7 +146,7 @@ func (w *writer) sound(id rangefile.ID, file []byte) (bool, error) {
 	return err == nil && opened.ID == id, nil
 }
 
-// finish waits for all files and makes them durable, or, if making the tree has failed with err, gives up.
+// finish waits for all files and makes them durable, which fails with graveler.ErrSwept where some were removed meanwhile, or, if making the tree has failed with err, gives up.
 func (w *writer) finish(ctx context.Context, err error) error {
 	if err != nil {
 		w.cancel()
@@ -159,5 +159,5 @@ func (w *writer) finish(ctx context.Context, err error) error {
 	case failed != nil || len(w.names) == 0:
 		return failed
 	}
-	return w.files.storage.Sync(ctx, w.names)
+	return w.files.settle(ctx, w.names)
 }

@@ -127,6 +127,10 @@ func look(t fataler, s store, id graveler.RepositoryID) string {
 	}
 	for c := range all(t, s.refs.ScanCommits(ctx, r, "")) {
 		fmt.Fprintln(&text, *c)
+		if _, err := s.refs.GetExpiration(ctx, r, c.ID); err == nil {
+			fmt.Fprintln(&text, "expired")
+			continue
+		}
 		list(t, &text, s, id, string(c.ID))
 	}
 	return text.String()

@@ -33,14 +33,14 @@ func (r *repository) isExpired(id graveler.CommitID) bool {
 }
 
 func (r *repository) expiredNow(ctx context.Context, id graveler.CommitID) (bool, error) {
-	_, err := r.refs.GetExpiration(ctx, r.record, id)
+	e, err := r.refs.GetExpiration(ctx, r.record, id)
 	if errors.Is(err, graveler.ErrNotFound) {
 		return false, nil
 	}
 	if errors.Is(err, graveler.ErrCorrupt) { // reported for itself
 		return true, nil
 	}
-	return err == nil, err
+	return err == nil && !e.Pending, err
 }
 
 func (r *repository) commit(ctx context.Context, c *graveler.Commit) error {

@@ -408,10 +408,11 @@ func TestWhatRetentionTookIsNotMissed(t *testing.T) {
 	require.Empty(t, damage)
 	require.Equal(t, 1, counts.ExpiredCommits)
 
-	_, err := s.CreateBranch(ctx, "lake", "back", string(s.first.ID))
+	back := &graveler.Branch{ID: "back", UID: "back", State: graveler.BranchLive, Head: s.first.ID, LastMove: graveler.Move{Time: 1, Op: graveler.OpCreate, New: s.first.ID}, Token: "lake-back:7d444840-9dc0-41d1-b245-5ffdce74fad2", Nonce: "n"}
+	require.NoError(t, s.refs.PutLogName(ctx, s.repo, "back", "back"))
+	_, err := s.refs.PutBranch(ctx, s.repo, back)
 	require.NoError(t, err)
-	_, err = s.CreateTag(ctx, "lake", "v0", string(s.first.ID))
-	require.NoError(t, err)
+	require.NoError(t, s.refs.CreateTag(ctx, s.repo, &graveler.Tag{ID: "v0", Commit: s.first.ID}))
 	damage, _, _ = s.check(t, fsck.Options{})
 	require.Equal(t, []fsck.Kind{fsck.MissingFile}, kinds(damage))
 	require.Equal(t, graveler.BranchID("back"), damage[0].Branch)

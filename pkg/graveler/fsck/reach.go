@@ -69,7 +69,9 @@ func (w *reaching) enter(ctx context.Context, s ref.Stored) error {
 			w.parents[digestOf(record.ID)] = append(w.parents[digestOf(record.ID)], digestOf(p))
 		}
 	case graveler.Expiration:
-		w.expired[digestOf(record.Commit)] = struct{}{}
+		if !record.Pending { // its tree is there
+			w.expired[digestOf(record.Commit)] = struct{}{}
+		}
 	case ref.LogStart:
 		w.starts[digestOf(record.UID)] = record.Time
 	case ref.LoggedMove:

@@ -112,6 +112,7 @@ func (r *repository) listFiles(ctx context.Context) error {
 		case err != nil:
 			r.unlisted = true
 			return r.confirm(ctx, func(context.Context) ([]Finding, error) { return []Finding{damage(UnreadableFile, "%v", err)}, nil })
+		case f.Sweep:
 		case f.ID == "":
 			r.foreigners.Count++
 			r.foreigners.Bytes += f.Size

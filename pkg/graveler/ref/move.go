@@ -94,11 +94,33 @@ func (s *Store) RemoveMove(ctx context.Context, repo *graveler.Repository, branc
 
 // LogStart implements [graveler.Moves].
 func (s *Store) LogStart(ctx context.Context, repo *graveler.Repository, branchUID string) (int64, error) {
-	at, err := get(ctx, s, locateLogStart(repo, branchUID), graveler.ErrNotFound, decodeLogStart)
+	b, err := s.LogBounds(ctx, repo, branchUID)
+	return b.Start, err
+}
+
+// LogBounds implements [graveler.Moves].
+func (s *Store) LogBounds(ctx context.Context, repo *graveler.Repository, branchUID string) (graveler.LogBounds, error) {
+	b, err := get(ctx, s, locateLogStart(repo, branchUID), graveler.ErrNotFound, decodeLogBounds)
 	if errors.Is(err, graveler.ErrNotFound) {
-		return 0, nil
+		return graveler.LogBounds{}, nil
 	}
-	return at, wrap(err, "get log start of branch %s of %s", branchUID, repo.ID)
+	return b, wrap(err, "get log start of branch %s of %s", branchUID, repo.ID)
+}
+
+// PutLogBounds implements [graveler.Moves].
+func (s *Store) PutLogBounds(ctx context.Context, repo *graveler.Repository, branchUID string, b graveler.LogBounds) error {
+	err := checkUID(branchUID)
+	if err == nil && b.Intent < b.Start {
+		err = invalid("intent %d before start %d", b.Intent, b.Start)
+	}
+	if err == nil {
+		m := &refpb.LogStartData{BranchUid: branchUID, Time: b.Start}
+		if b.Intent > b.Start {
+			m.Intent = b.Intent
+		}
+		_, err = s.put(ctx, locateLogStart(repo, branchUID), m, b.Stamp)
+	}
+	return wrap(err, "put log start of branch %s of %s", branchUID, repo.ID)
 }
 
 // PutLogStart implements [graveler.Moves].
@@ -114,10 +136,10 @@ func locateLogStart(repo *graveler.Repository, branchUID string) location {
 	return locate(repo.Partition(), logStartPrefix+branchUID)
 }
 
-func decodeLogStart(at location, value []byte) (int64, error) {
+func decodeLogBounds(at location, value []byte) (graveler.LogBounds, error) {
 	m := &refpb.LogStartData{}
 	err := at.decode(value, m, func() string { return logStartPrefix + m.BranchUid })
-	return m.Time, err
+	return graveler.LogBounds{Start: m.Time, Intent: max(m.Intent, m.Time), Stamp: value}, err
 }
 
 // decodeMove takes everything but the time from the value: the rest of the key is what the scan asked for.

@@ -54,7 +54,8 @@ func decodePin(at location, value []byte) (graveler.Pin, error) {
 
 // PutExpiration implements [graveler.Expirations].
 func (s *Store) PutExpiration(ctx context.Context, repo *graveler.Repository, e graveler.Expiration) error {
-	err := s.set(ctx, locateExpiration(repo, e.Commit), &refpb.ExpirationData{Commit: string(e.Commit), At: e.At})
+	m := &refpb.ExpirationData{Commit: string(e.Commit), At: e.At, Pending: e.Pending}
+	_, err := s.put(ctx, locateExpiration(repo, e.Commit), m, e.Stamp)
 	return wrap(err, "put expiration of commit %s of %s", e.Commit, repo.ID)
 }
 
@@ -65,8 +66,8 @@ func (s *Store) GetExpiration(ctx context.Context, repo *graveler.Repository, id
 }
 
 // RemoveExpiration implements [graveler.Expirations].
-func (s *Store) RemoveExpiration(ctx context.Context, repo *graveler.Repository, id graveler.CommitID) error {
-	return wrap(s.delete(ctx, locateExpiration(repo, id)), "remove expiration of commit %s of %s", id, repo.ID)
+func (s *Store) RemoveExpiration(ctx context.Context, repo *graveler.Repository, e graveler.Expiration) error {
+	return wrap(s.remove(ctx, locateExpiration(repo, e.Commit), e.Stamp), "remove expiration of commit %s of %s", e.Commit, repo.ID)
 }
 
 // ScanExpirations implements [graveler.Expirations].
@@ -81,5 +82,5 @@ func locateExpiration(repo *graveler.Repository, id graveler.CommitID) location 
 func decodeExpiration(at location, value []byte) (graveler.Expiration, error) {
 	m := &refpb.ExpirationData{}
 	err := at.decode(value, m, func() string { return expiryPrefix + m.Commit })
-	return graveler.Expiration{Commit: graveler.CommitID(m.Commit), At: m.At}, err
+	return graveler.Expiration{Commit: graveler.CommitID(m.Commit), At: m.At, Pending: m.Pending, Stamp: value}, err
 }

@@ -37,14 +37,45 @@ func TestExpirationsComeBackByCommit(t *testing.T) {
 		require.ErrorIs(t, err, graveler.ErrNotFound)
 		e := graveler.Expiration{Commit: "c1", At: 7}
 		require.NoError(t, refs.PutExpiration(ctx, repo, e))
+		require.ErrorIs(t, refs.PutExpiration(ctx, repo, e), graveler.ErrChanged)
 		got, err := refs.GetExpiration(ctx, repo, "c1")
 		require.NoError(t, err)
+		e.Stamp = got.Stamp
 		require.Equal(t, e, got)
 		require.Equal(t, []graveler.Expiration{e}, collect(t, refs.ScanExpirations(ctx, repo)))
-		for range 2 {
-			require.NoError(t, refs.RemoveExpiration(ctx, repo, "c1"))
-		}
+
+		pending := graveler.Expiration{Commit: "c1", At: 8, Pending: true, Stamp: e.Stamp}
+		require.NoError(t, refs.PutExpiration(ctx, repo, pending))
+		require.ErrorIs(t, refs.RemoveExpiration(ctx, repo, e), graveler.ErrChanged)
+		got, err = refs.GetExpiration(ctx, repo, "c1")
+		require.NoError(t, err)
+		pending.Stamp = got.Stamp
+		require.Equal(t, pending, got)
+		require.NoError(t, refs.RemoveExpiration(ctx, repo, pending))
 		require.Empty(t, collect(t, refs.ScanExpirations(ctx, repo)))
+	})
+}
+
+func TestLogBoundsChangeByCompareAndSet(t *testing.T) {
+	eachEngine(t, func(t *testing.T, store kv.Store) {
+		ctx, refs, repo := t.Context(), ref.New(store), repository()
+		b, err := refs.LogBounds(ctx, repo, "u1")
+		require.NoError(t, err)
+		require.Equal(t, graveler.LogBounds{}, b)
+		require.ErrorIs(t, refs.PutLogBounds(ctx, repo, "u1", graveler.LogBounds{Start: 5, Intent: 4}), graveler.ErrInvalidValue)
+		require.NoError(t, refs.PutLogBounds(ctx, repo, "u1", graveler.LogBounds{Start: 5, Intent: 9}))
+		require.ErrorIs(t, refs.PutLogBounds(ctx, repo, "u1", graveler.LogBounds{Start: 6, Intent: 6}), graveler.ErrChanged)
+		b, err = refs.LogBounds(ctx, repo, "u1")
+		require.NoError(t, err)
+		require.Equal(t, graveler.LogBounds{Start: 5, Intent: 9, Stamp: b.Stamp}, b)
+		b.Start = 9
+		require.NoError(t, refs.PutLogBounds(ctx, repo, "u1", b))
+		start, err := refs.LogStart(ctx, repo, "u1")
+		require.NoError(t, err)
+		require.EqualValues(t, 9, start)
+		b, err = refs.LogBounds(ctx, repo, "u1")
+		require.NoError(t, err)
+		require.EqualValues(t, 9, b.Intent)
 	})
 }
 

@@ -155,8 +155,8 @@ func decodeLoggedMove(at location, value []byte) (LoggedMove, error) {
 }
 
 func decodeLogStartOf(at location, value []byte) (LogStart, error) {
-	t, err := decodeLogStart(at, value)
-	return LogStart{strings.TrimPrefix(string(at.key), logStartPrefix), t}, err
+	b, err := decodeLogBounds(at, value)
+	return LogStart{strings.TrimPrefix(string(at.key), logStartPrefix), b.Start}, err
 }
 
 func decodeSettingName(at location, value []byte) (Setting, error) {

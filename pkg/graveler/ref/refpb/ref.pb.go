@@ -691,7 +691,8 @@ func (x *LogNameData) GetBranchUid() string {
 type LogStartData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BranchUid     string                 `protobuf:"bytes,1,opt,name=branch_uid,json=branchUid,proto3" json:"branch_uid,omitempty"`
-	Time          int64                  `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"` // moves before it may have been removed
+	Time          int64                  `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`     // moves before it may have been removed
+	Intent        int64                  `protobuf:"varint,3,opt,name=intent,proto3" json:"intent,omitempty"` // what somebody is about to make it, or 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -736,6 +737,13 @@ func (x *LogStartData) GetBranchUid() string {
 func (x *LogStartData) GetTime() int64 {
 	if x != nil {
 		return x.Time
+	}
+	return 0
+}
+
+func (x *LogStartData) GetIntent() int64 {
+	if x != nil {
+		return x.Intent
 	}
 	return 0
 }
@@ -806,6 +814,7 @@ type ExpirationData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Commit        string                 `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
 	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	Pending       bool                   `protobuf:"varint,3,opt,name=pending,proto3" json:"pending,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,6 +861,13 @@ func (x *ExpirationData) GetAt() int64 {
 		return x.At
 	}
 	return 0
+}
+
+func (x *ExpirationData) GetPending() bool {
+	if x != nil {
+		return x.Pending
+	}
+	return false
 }
 
 // Partition of the repository, key commits/<id>.
@@ -1358,21 +1374,23 @@ const file_pkg_graveler_ref_refpb_ref_proto_rawDesc = "" +
 	"\vLogNameData\x12\x16\n" +
 	"\x06branch\x18\x01 \x01(\tR\x06branch\x12\x1d\n" +
 	"\n" +
-	"branch_uid\x18\x02 \x01(\tR\tbranchUid\"A\n" +
+	"branch_uid\x18\x02 \x01(\tR\tbranchUid\"Y\n" +
 	"\fLogStartData\x12\x1d\n" +
 	"\n" +
 	"branch_uid\x18\x01 \x01(\tR\tbranchUid\x12\x12\n" +
-	"\x04time\x18\x02 \x01(\x03R\x04time\"\xab\x01\n" +
+	"\x04time\x18\x02 \x01(\x03R\x04time\x12\x16\n" +
+	"\x06intent\x18\x03 \x01(\x03R\x06intent\"\xab\x01\n" +
 	"\aPinData\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05trees\x18\x02 \x03(\tR\x05trees\x12;\n" +
 	"\x04logs\x18\x03 \x03(\v2'.moraine.graveler.ref.PinData.LogsEntryR\x04logs\x1a7\n" +
 	"\tLogsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"8\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"R\n" +
 	"\x0eExpirationData\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x0e\n" +
-	"\x02at\x18\x02 \x01(\x03R\x02at\"\xa9\x03\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x18\n" +
+	"\apending\x18\x03 \x01(\bR\apending\"\xa9\x03\n" +
 	"\n" +
 	"CommitData\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +

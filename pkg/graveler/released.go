@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graveler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// valueID stands for a value, or for what it points to: the first half of a SHA-256.
+type valueID [16]byte
+
+// releasedAtOnce bounds the values that are looked for in one reading of all files that stay: they are kept in memory, with about 50 bytes each.
+const releasedAtOnce = 1 << 20
+
+func (r *retaining) valueID(v *Value) valueID {
+	h := sha256.New()
+	if identify := r.params.Identify; identify != nil {
+		_, _ = h.Write(identify(v)) // never fails
+	} else {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(v.Identity))))
+		_, _ = h.Write(v.Identity)
+		_, _ = h.Write(v.Data)
+	}
+	return valueID(h.Sum(nil)[:16])
+}
+
+// rememberStaged reads what is uncommitted on all branches. It is only ever a small part of the whole.
+func (s *sweeping) rememberStaged(ctx context.Context) error {
+	s.staged = map[valueID]bool{}
+	c := Contents{g: s.g, repo: s.repo}
+	for b, err := range s.g.refs.ScanBranches(ctx, s.repo, "") {
+		if err != nil {
+			return err
+		}
+		err := c.ReadBranch(ctx, LogName{Branch: b.ID, UID: b.UID}, func(_ Branch, changes iter.Seq2[Entry, error]) error {
+			for e, err := range changes {
+				if err != nil {
+					return err
+				}
+				if e.Value != nil {
+					s.staged[s.valueID(e.Value)] = true
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrBranchNotFound) { // it is being deleted
+			return fmt.Errorf("uncommitted changes of branch %s: %w", b.ID, err)
+		}
+	}
+	return nil
+}
+
+// release tells of the values in the files that go which no file has that stays. Files that cannot be read stay.
+func (s *sweeping) release(ctx context.Context) error {
+	found := map[valueID]bool{} // in files that go; false once it was found elsewhere, or told of
+	var from []string           // the files of found
+	var readable []string
+	for _, id := range s.going {
+		err := s.read(ctx, id, func(e Entry) error {
+			if v := s.valueID(e.Value); !s.staged[v] {
+				found[v] = true
+			}
+			return nil
+		})
+		if unreadable(err) {
+			s.report.FilesUnreadable++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		readable, from = append(readable, id), append(from, id)
+		if len(found) >= releasedAtOnce {
+			if err := s.releaseFrom(ctx, from, found); err != nil {
+				return err
+			}
+			clear(found)
+			from = from[:0]
+		}
+	}
+	if s.going = readable; s.params.DryRun {
+		// What is unreadable was counted as removed.
+		s.report.FilesRemoved, s.report.BytesRemoved = 0, 0
+		s.count(s.going)
+	}
+	return s.releaseFrom(ctx, from, found)
+}
+
+func (s *sweeping) releaseFrom(ctx context.Context, going []string, found map[valueID]bool) error {
+	if len(found) == 0 {
+		return nil
+	}
+	for id, needed := range s.kept {
+		if err := s.cross(ctx, id, found); err != nil && (needed || !unreadable(err)) {
+			return err
+		}
+	}
+	for _, id := range s.others {
+		// It may be removed by another run that began later.
+		if err := s.cross(ctx, id, found); err != nil && !unreadable(err) {
+			return err
+		}
+	}
+	for _, id := range going {
+		err := s.read(ctx, id, func(e Entry) error {
+			v := s.valueID(e.Value)
+			if !found[v] {
+				return nil
+			}
+			found[v] = false
+			s.report.Released++
+			return s.params.Release(e.Clone())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cross takes out what one file has.
+func (s *sweeping) cross(ctx context.Context, id string, found map[valueID]bool) error {
+	return s.read(ctx, id, func(e Entry) error {
+		if v := s.valueID(e.Value); found[v] {
+			found[v] = false
+		}
+		return nil
+	})
+}
+
+func (s *sweeping) read(ctx context.Context, id string, do func(Entry) error) error {
+	for e, err := range s.g.trees.ScanFile(ctx, s.repo.Namespace, id) {
+		if err == nil {
+			err = do(e)
+		}
+		if err != nil {
+			return fmt.Errorf("file %s: %w", id, err)
+		}
+	}
+	return nil
+}
