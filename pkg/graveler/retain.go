@@ -18,6 +18,8 @@ type RetainParams struct {
 	//
 	// Whoever stages a value that he has read in this repository must do so within FileGrace of reading it: later than that it may have been released.
 	Release func(Entry) error
+	// BeforeRemoval, if it is not nil, is called when Release has been told of everything, before the first file is removed: the time to make it durable. An error keeps all files.
+	BeforeRemoval func() error
 	// Identify returns what a released value is known by, if that is not all of it: where an object is, for one. Entries with the same identification stand for the same thing.
 	// It is not nil only together with Release, and must not keep the value.
 	Identify func(*Value) []byte

@@ -29,8 +29,13 @@ func (r *retaining) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.g.stillThere(ctx, r.repo); err != nil || r.params.DryRun {
+	if err := r.g.stillThere(ctx, r.repo); err != nil || r.params.DryRun || len(s.going) == 0 {
 		return err
+	}
+	if r.params.BeforeRemoval != nil {
+		if err := r.params.BeforeRemoval(); err != nil {
+			return err
+		}
 	}
 	return s.remove(ctx)
 }

@@ -155,6 +155,8 @@ func hints() []struct {
 		{graveler.ErrTagNotFound, "'moraine tag list REPO' shows what there is"},
 		{graveler.ErrAmbiguousRef, "give more digits"},
 		{graveler.ErrLogTruncated, "begin there, or later"},
+		{graveler.ErrExpired, "'moraine retention get REPO' shows how long they are kept"},
+		{graveler.ErrSwept, "run it again"},
 		{syscall.ENOSPC, "make room on the disk and run it again"},
 		{kv.ErrSchemaNewer, "use the version of moraine that wrote it, or a later one"},
 	}
