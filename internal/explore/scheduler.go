@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing/synctest"
+	"time"
 )
 
 var (
@@ -56,6 +57,7 @@ type call struct {
 	what  string // the same in every run
 	write bool
 	do    func() error
+	pass  time.Duration // by which time goes on before the call does
 	fate  chan Fate
 }
 
@@ -85,14 +87,22 @@ func (s *Scheduler) Go(process int, run func(ctx context.Context)) {
 	}()
 }
 
+// longest is how long the scheduler lets time go on where no actor has parked a call: longer than any timer of theirs runs.
+const longest = time.Hour
+
 // Schedule lets the actors run to their ends. It returns an error where they block each other.
 func (s *Scheduler) Schedule() error {
 	for {
 		synctest.Wait()
+		for d := time.Millisecond; s.waiting() && d < longest; d *= 2 {
+			time.Sleep(d)
+			synctest.Wait()
+		}
 		c, fate, done, err := s.pick()
 		if done || err != nil {
 			return err
 		}
+		time.Sleep(c.pass)
 		if c.fate == nil { // a late one: its caller has gone
 			if err := c.do(); err != nil {
 				s.note("  (late) " + err.Error())
@@ -101,6 +111,13 @@ func (s *Scheduler) Schedule() error {
 		}
 		c.fate <- fate
 	}
+}
+
+// waiting reports whether there are actors, and all of them wait for a timer or for each other.
+func (s *Scheduler) waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.parked) == 0 && s.running > 0
 }
 
 // pick chooses a parked call, or one that is late, and its fate.
@@ -163,7 +180,11 @@ func (s *Scheduler) park(ctx context.Context, what string, write bool, do func()
 	if !ok {
 		return do()
 	}
-	c := &call{actor: a, what: what, write: write, do: do, fate: make(chan Fate)}
+	return s.await(&call{actor: a, what: what, write: write, do: do})
+}
+
+func (s *Scheduler) await(c *call) error {
+	c.fate = make(chan Fate)
 	s.mu.Lock()
 	s.parked = append(s.parked, c)
 	s.mu.Unlock()
@@ -171,13 +192,19 @@ func (s *Scheduler) park(ctx context.Context, what string, write bool, do func()
 	case FailBefore, FailLate:
 		return ErrInjected
 	case FailAfter:
-		return errors.Join(do(), ErrInjected)
+		return errors.Join(c.do(), ErrInjected)
 	case CrashBefore:
 		return ErrCrashed
 	case CrashAfter:
-		return errors.Join(do(), ErrCrashed)
+		return errors.Join(c.do(), ErrCrashed)
 	}
-	return do()
+	return c.do()
+}
+
+// Pass is a call of an actor that lets the time of the bubble go on by d, whenever it is picked: timers that end before run in their order, and what their owners then do is parked.
+func (s *Scheduler) Pass(ctx context.Context, d time.Duration) error {
+	a := ctx.Value(actorKey{}).(actor)
+	return s.await(&call{actor: a, what: "time goes on by " + d.String(), pass: d, do: func() error { return nil }})
 }
 
 // Crashed reports whether a process has ended.

@@ -44,6 +44,8 @@ import (
 // A sweeper that dies leaves its marker. So a marker counts only for sweepLease from when it was put, and a sweeper deletes nothing once its marker is older than sweepLimit, by clocks
 // of its own. The difference is for a deletion that was sent in time and takes effect late. For the same reason the marker is left where the outcome of a deletion is unknown. Leases are measured by the clock that stamps the
 // files; it costs a file to ask it, so that is done only by those who have met a marker.
+//
+// A builder that takes a damaged file away to put a sound one in its place is a sweeper too: it puts a marker, looks whether the file is still damaged, and only then deletes it.
 const (
 	sweepBatch = 1000
 	sweepLimit = 2 * time.Minute
@@ -53,9 +55,6 @@ const (
 	// discardLimit bounds the removal of a file of a sweep's own after its caller has given up.
 	discardLimit = 10 * time.Second
 )
-
-// errLate ends a sweep whose marker may soon count no longer.
-var errLate = fmt.Errorf("the sweep took longer than %s", sweepLimit)
 
 // FileTime asks the storage of the namespace for its time, by putting a small file there for a moment.
 func (s *Store) FileTime(ctx context.Context, ns string) (time.Time, error) {
@@ -77,6 +76,9 @@ func (f *files) time(ctx context.Context) (_ time.Time, err error) {
 		return time.Time{}, err
 	}
 	info, err := f.storage.Stat(ctx, name)
+	if errors.Is(err, block.ErrNotFound) {
+		return time.Time{}, fmt.Errorf("%s was removed, as what a sweep has left", name) // this took longer than a lease
+	}
 	return info.ModTime, err
 }
 
@@ -146,46 +148,30 @@ func (f *files) removeLeftovers(ctx context.Context, now time.Time) error {
 
 // sweep removes the old ones among a batch of files.
 func (s *Store) sweep(ctx context.Context, f *files, ids []rangefile.ID, before time.Time) (removed []string, err error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errLate)
-	defer cancel()
-	marker := runPrefix + xid.New().String()
-	if err := f.storage.Put(ctx, marker, encodeMarker(ids)); err != nil {
-		return nil, errors.Join(err, f.discard(ctx, marker))
-	}
 	var mu sync.Mutex
-	unknown := false // whether a deletion took place
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.writers)
-	for _, id := range ids {
-		g.Go(func() error {
-			old, err := f.isOld(gctx, id, before)
-			if err != nil || !old {
-				return err
-			}
-			if late(began) {
-				return errLate
-			}
-			err = f.storage.Delete(gctx, fileName(id))
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				unknown = true
-				return err
-			}
-			removed = append(removed, id.String())
-			return nil
-		})
-	}
-	if err = g.Wait(); err != nil && errors.Is(context.Cause(ctx), errLate) && !errors.Is(err, errLate) {
-		err = fmt.Errorf("%w: %w", errLate, err)
-	}
+	err = f.marked(ctx, ids, func(ctx context.Context, d *deletion) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(s.writers)
+		for _, id := range ids {
+			g.Go(func() error {
+				old, err := f.isOld(ctx, id, before)
+				if err != nil || !old {
+					return err
+				}
+				if err := d.delete(ctx, id); err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				removed = append(removed, id.String())
+				return nil
+			})
+		}
+		return g.Wait()
+	})
 	f.caches.forget(f.ns, ids)
 	slices.Sort(removed)
-	if unknown {
-		return removed, err
-	}
-	return removed, errors.Join(err, f.discard(ctx, marker))
+	return removed, err
 }
 
 func (f *files) isOld(ctx context.Context, id rangefile.ID, before time.Time) (bool, error) {
@@ -194,12 +180,6 @@ func (f *files) isOld(ctx context.Context, id rangefile.ID, before time.Time) (b
 		return false, nil
 	}
 	return err == nil && info.ModTime.Before(before), err
-}
-
-// late reports whether it is too late to delete. Of the two clocks the one stands still while the machine sleeps, the other may be set back.
-func late(began time.Time) bool {
-	now := time.Now()
-	return now.Sub(began) > sweepLimit || now.Round(0).Sub(began.Round(0)) > sweepLimit
 }
 
 // forget drops all that is cached of some files of a namespace.

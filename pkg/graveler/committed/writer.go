@@ -106,20 +106,17 @@ func (w *writer) put(id rangefile.ID, file []byte) error {
 	w.mu.Unlock()
 	info, err := w.files.storage.Stat(w.ctx, name)
 	if err == nil && info.Size == int64(len(file)) {
-		sound, err := w.sound(id, file)
-		if err != nil {
-			return err
-		}
-		if !sound {
-			if err := w.files.storage.Delete(w.ctx, name); err != nil {
-				return err
-			}
-			return w.files.storage.Put(w.ctx, name, file)
-		}
-		if young(info, w.now()) {
+		var sound bool
+		sound, err = w.sound(id, file)
+		switch {
+		case err == nil && !sound:
+			return w.repair(id, file)
+		case err == nil && young(info, w.now()):
 			return nil
+		case err == nil:
+			err = w.files.storage.Refresh(w.ctx, name)
 		}
-		if err = w.files.storage.Refresh(w.ctx, name); !errors.Is(err, block.ErrNotFound) {
+		if !errors.Is(err, block.ErrNotFound) {
 			return err
 		}
 	}
@@ -129,12 +126,23 @@ func (w *writer) put(id rangefile.ID, file []byte) error {
 	return w.files.storage.Put(w.ctx, name, file)
 }
 
+// repair puts the file in the place of a damaged one, unless somebody else has just done so: then it is not deleted.
+func (w *writer) repair(id rangefile.ID, file []byte) error {
+	return w.files.marked(w.ctx, []rangefile.ID{id}, func(ctx context.Context, d *deletion) error {
+		sound, err := w.sound(id, file)
+		if err == nil && !sound {
+			err = d.delete(ctx, id)
+		}
+		if err != nil && !errors.Is(err, block.ErrNotFound) {
+			return err
+		}
+		return w.files.storage.Put(ctx, fileName(id), file)
+	})
+}
+
 // sound reports whether the stored file is what was about to be written, or at least whole: another release of the compressor may have written it.
 func (w *writer) sound(id rangefile.ID, file []byte) (bool, error) {
 	stored, err := w.files.storage.Get(w.ctx, fileName(id))
-	if errors.Is(err, block.ErrNotFound) {
-		return false, nil
-	}
 	if err != nil || bytes.Equal(stored, file) {
 		return err == nil, err
 	}
