@@ -5,6 +5,7 @@ package graveler
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -42,10 +43,10 @@ func (p ImportParams) validate() error {
 // that the commit differs from its parent by the import and nothing else.
 //
 // It returns ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, before the sequence is read if possible; ErrNoChanges where the branch has all of it already; ErrInvalidName, ErrInvalidValue or
-// ErrTooLarge, with the number of the entry and its key, where an entry cannot be kept. Nothing is changed then.
+// ErrTooLarge, with the number of the entry and its key, where an entry cannot be kept. Nothing is changed then. An error together with a commit means that the commit is made, but the temporary file could not be removed.
 //
-// It costs a sort (external, of what does not fit into SortMemory), a tree of what is imported, and what that tree differs in from the branch below the prefixes; without prefixes, the ranges that its keys fall into. A move of the
-// branch under way costs what it changed. Memory depends neither on the number of entries nor on the size of the branch.
+// It costs a sort (external, of what does not fit into SortMemory), the ranges that the imported keys fall into, and those that hold what is below the prefixes. A move of the branch under way costs what it changed, and the first one, without
+// prefixes, also a tree of what is imported. Memory depends neither on the number of entries nor on the size of the branch.
 func (g *Graveler) Import(ctx context.Context, repo RepositoryID, branch BranchID, entries iter.Seq2[Entry, error], p ImportParams) (c Commit, err error) {
 	defer g.observe("import", time.Now(), &err)
 	err = p.validate()
@@ -62,10 +63,13 @@ func (g *Graveler) Import(ctx context.Context, repo RepositoryID, branch BranchI
 	p.Metadata = maps.Clone(p.Metadata)
 	im := importing{g: g, repo: r, params: p, replaced: disjoint(p.Prefixes)}
 	head, err := im.run(ctx, branch, entries)
-	if err != nil {
-		return Commit{}, fmt.Errorf("import into %s/%s: %w", repo, branch, err)
+	if head != nil {
+		c = *head.Clone()
 	}
-	return *head.Clone(), nil
+	if err != nil {
+		return c, fmt.Errorf("import into %s/%s: %w", repo, branch, err)
+	}
+	return c, nil
 }
 
 // importing is one import under way.
@@ -74,26 +78,34 @@ type importing struct {
 	repo     *Repository
 	params   ImportParams
 	replaced []Key // prefixes, in order, none of which starts with another
+	uid      string
+	entries  *importSort // all that are imported; read from the start for every tree that is made of them
 
-	tree  MetaRangeID // of the imported entries alone
-	began time.Time   // when that was begun to be made
+	tree MetaRangeID // of the imported entries alone, "" while it was not needed
 	// result is what the tree head became by the import; "" while there was none.
 	head, result MetaRangeID
+	began        time.Time // when the first of these trees was begun to be made
 }
 
-func (im *importing) run(ctx context.Context, branch BranchID, entries iter.Seq2[Entry, error]) (*Commit, error) {
-	b, err := im.look(ctx, branch)
-	if err != nil {
+func (im *importing) run(ctx context.Context, branch BranchID, entries iter.Seq2[Entry, error]) (head *Commit, err error) {
+	if err := im.look(ctx, branch); err != nil {
 		return nil, err
 	}
-	if err := im.collect(ctx, entries); err != nil {
+	im.entries = newImportSort(im.params, im.replaced)
+	defer func() {
+		if closed := im.entries.Close(); closed != nil && err == nil {
+			err = fmt.Errorf("commit %s is made, but a temporary file is left behind: %w", head.ID, closed)
+		}
+	}()
+	if err := im.entries.read(ctx, entries); err != nil {
+		return nil, err
+	}
+	if err := im.prepare(ctx, branch); err != nil {
 		return nil, err
 	}
 	p := im.params
-	return im.g.changeHead(ctx, im.repo, branch, headMove{op: OpImport, uid: b.UID, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
-		if age := im.g.now().Sub(im.began); age > FileGrace/8 { // the rest is for this attempt, and for clocks that differ
-			return nil, fmt.Errorf("%w: the import has been under way for %s, import again", ErrSwept, age.Round(time.Second))
-		}
+	return im.g.changeHead(ctx, im.repo, branch, headMove{op: OpImport, uid: im.uid, actor: p.Committer, allowDirty: p.AllowDirty, build: func(head *Commit) (*Commit, error) {
+		im.forgetOld()
 		tree, err := im.onto(ctx, head.Tree)
 		if err == nil && tree == head.Tree && !p.AllowEmpty {
 			err = ErrNoChanges
@@ -106,54 +118,90 @@ func (im *importing) run(ctx context.Context, branch BranchID, entries iter.Seq2
 }
 
 // look finds out before any work is done whether the branch could take the import. What counts is what it is like afterwards.
-func (im *importing) look(ctx context.Context, branch BranchID) (*Branch, error) {
+func (im *importing) look(ctx context.Context, branch BranchID) error {
 	b, err := im.g.liveBranch(ctx, im.repo, branch)
 	if err == nil {
-		err = b.allow(ActionMove)
+		im.uid, err = b.UID, b.allow(ActionMove)
 	}
 	if err != nil || im.params.AllowDirty {
-		return b, err
+		return err
 	}
 	dirty, err := im.g.isDirty(ctx, im.repo.ID, branch)
 	if err == nil && dirty {
 		err = ErrDirtyBranch
 	}
-	return b, err
+	return err
 }
 
-// collect reads and sorts the entries and makes their tree.
-func (im *importing) collect(ctx context.Context, entries iter.Seq2[Entry, error]) (err error) {
-	in := newImportSort(im.params, im.replaced)
-	defer func() { err = closing(err, in) }()
-	if err := in.read(ctx, entries); err != nil {
+// prepare makes the tree of the import onto the head that there is now, which takes long, so that the move of the head, which others may be before, does not.
+func (im *importing) prepare(ctx context.Context, branch BranchID) error {
+	b, err := im.g.liveBranch(ctx, im.repo, branch)
+	if err == nil && b.UID != im.uid {
+		err = fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
+	}
+	if err != nil {
 		return err
 	}
-	sorted, err := in.sorted(ctx)
+	head, err := im.g.referred(ctx, im.repo, b.Head)
 	if err == nil {
 		im.began = im.g.now()
-		im.tree, err = im.apply(ctx, im.g.trees.EmptyTree(), sorted)
+		_, err = im.onto(ctx, head.Tree)
+	}
+	if errors.Is(err, ErrSwept) {
+		im.result = "" // it is made anew with the move
+		err = nil
 	}
 	return err
 }
 
+// forgetOld has trees made again that were made so long ago that their files may come of age before they are published (see FileGrace): half of that is for one attempt, and a quarter for files that were found in place.
+func (im *importing) forgetOld() {
+	if now := im.g.now(); now.Sub(im.began) > FileGrace/8 {
+		im.tree, im.head, im.result, im.began = "", "", "", now
+	}
+}
+
 // onto returns what a tree becomes by the import. The first time that follows from the imported entries; after that, from what has changed in the branch since and the import leaves alone: thus an
 // import that takes long is not overtaken again and again by commits that do not.
-func (im *importing) onto(ctx context.Context, head MetaRangeID) (tree MetaRangeID, err error) {
-	ns, trees := im.repo.Namespace, im.g.trees
-	switch {
-	case im.result != "":
-		tree, err = im.apply(ctx, im.result, im.others(ctx, head))
-	case head == trees.EmptyTree() || len(im.replaced) > 0 && len(im.replaced[0]) == 0: // nothing else is left
-		tree = im.tree
-	case len(im.replaced) > 0:
-		tree, err = im.apply(ctx, head, newPart(trees.Diff(ctx, ns, head, im.tree), im.replaced...))
-	default:
-		tree, err = im.apply(ctx, head, trees.Scan(ctx, ns, im.tree))
+func (im *importing) onto(ctx context.Context, head MetaRangeID) (MetaRangeID, error) {
+	if im.result != "" && im.head == head {
+		return im.result, nil
 	}
+	from, changesOf := im.result, im.others
+	if from == "" {
+		from, changesOf = im.below(head), im.changes
+	}
+	changes, err := changesOf(ctx, head)
+	if err != nil {
+		return "", err
+	}
+	tree, err := im.apply(ctx, from, changes)
 	if err == nil {
 		im.head, im.result = head, tree
 	}
 	return tree, err
+}
+
+// below returns the part of a tree that an import may leave anything of: all of it, or nothing.
+func (im *importing) below(head MetaRangeID) MetaRangeID {
+	if len(im.replaced) > 0 && len(im.replaced[0]) == 0 {
+		return im.g.trees.EmptyTree()
+	}
+	return head
+}
+
+// changes iterates over what the import changes in a tree. The entries come from the sort, not from a tree of their own: that would be made, written and synced only to be read again.
+func (im *importing) changes(ctx context.Context, head MetaRangeID) (Iterator[Entry], error) {
+	sorted, err := im.entries.sorted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	trees, from := im.g.trees, im.below(head)
+	if len(im.replaced) == 0 || from == trees.EmptyTree() {
+		return sorted, nil
+	}
+	gone := newPart(trees.Diff(ctx, im.repo.Namespace, from, trees.EmptyTree()), im.replaced...)
+	return &merged{layers: []*layer{{entries: sorted}, {entries: gone}}, tombstones: true}, nil
 }
 
 // apply applies changes, and closes them.
@@ -162,14 +210,24 @@ func (im *importing) apply(ctx context.Context, tree MetaRangeID, changes Iterat
 	return tree, im.g.unlessGone(ctx, im.repo, closing(err, changes))
 }
 
-// others iterates over what has changed in the branch since the last result, but for the keys that the import decides about.
-func (im *importing) others(ctx context.Context, head MetaRangeID) *otherChanges {
+// others iterates over what has changed in the branch since the last result, but for the keys that the import decides about. Where these are the imported ones, their tree is made the first time, since it tells them apart at the cost of the
+// changes, however many were imported.
+func (im *importing) others(ctx context.Context, head MetaRangeID) (Iterator[Entry], error) {
 	trees, ns := im.g.trees, im.repo.Namespace
+	if len(im.replaced) == 0 && im.tree == "" {
+		sorted, err := im.entries.sorted(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if im.tree, err = im.apply(ctx, trees.EmptyTree(), sorted); err != nil {
+			return nil, err
+		}
+	}
 	o := &otherChanges{rightSides: rightSides{trees.Diff(ctx, ns, im.head, head)}, replaced: im.replaced}
 	if len(im.replaced) == 0 {
 		o.imported = trees.Scan(ctx, ns, im.tree)
 	}
-	return o
+	return o, nil
 }
 
 // otherChanges are changes of keys that an import leaves alone.

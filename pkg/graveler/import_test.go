@@ -279,7 +279,10 @@ func nothingChanged(t *testing.T, f *fixture, head graveler.Commit, dir string) 
 
 func TestACancelledImportChangesNothing(t *testing.T) {
 	pairs := []pair{{"b", "1"}, {"a", "2"}, {"c", "3"}}
-	for name, at := range map[string]struct{ entry, apply int }{"stream": {1, -1}, "end of the stream": {2, -1}, "tree": {-1, 0}, "fold": {-1, 1}, "head": {-1, 2}} {
+	for name, at := range map[string]struct{ entry, apply, move int }{
+		"stream": {1, -1, -1}, "end of the stream": {2, -1, -1}, "head": {-1, 0, -1}, "fold": {-1, 1, -1},
+		"tree alone": {-1, 2, 1}, "other changes": {-1, 3, 1}, // only where the branch has moved
+	} {
 		t.Run(name, func(t *testing.T) {
 			f, trees, other := newMeddled(t)
 			other.set(t, "a", "1")
@@ -295,7 +298,13 @@ func TestACancelledImportChangesNothing(t *testing.T) {
 					}
 				}
 			}
-			trees.before = cancelAt(at.apply)
+			trees.before = func(i int) {
+				if i == at.move {
+					other.set(t, "d", "1")
+					head = other.commit(t, "meanwhile")
+				}
+				cancelAt(at.apply)(i)
+			}
 			dir := t.TempDir()
 			_, err := f.Import(ctx, "lake", "main", stream(t, pairs, cancelAt(at.entry)), graveler.ImportParams{SortMemory: 1, TempDir: dir})
 			require.ErrorIs(t, err, context.Canceled)
@@ -382,6 +391,32 @@ func TestAMoveDuringAnImportCostsWhatItChanged(t *testing.T) {
 			require.Less(t, total, 2*len(pairs)+20)
 			holds := imported(map[string]string{"old": "1", "o1": "1", "o2": "1", "o3": "1", "o4": "1", "o5": "1"}, pairs, nil)
 			require.Equal(t, holds, contents(t, f.Graveler, "main@"))
+		})
+	}
+}
+
+// Every tree takes writing, and what is written in vain stays behind as files that nothing refers to.
+func TestAnImportMakesOneTree(t *testing.T) {
+	var pairs []pair
+	for i := range 100 {
+		pairs = append(pairs, pair{fmt.Sprintf("k%04d", i), "1"})
+	}
+	for name, c := range map[string]struct {
+		prefixes []graveler.Key
+		changes  int
+	}{
+		"added":               {nil, 100},
+		"replaced":            {keysOf([]string{"k"}), 100 + 1}, // what was there goes
+		"everything replaced": {keysOf([]string{""}), 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, trees, other := newMeddled(t)
+			other.set(t, "old", "1")
+			other.set(t, "k-old", "1")
+			other.commit(t, "base")
+			_, err := f.Import(t.Context(), "lake", "main", stream(t, pairs, nil), graveler.ImportParams{Prefixes: c.prefixes})
+			require.NoError(t, err)
+			require.Equal(t, []int{c.changes, 0}, trees.changes, "the fold has none")
 		})
 	}
 }

@@ -60,7 +60,7 @@ func (s *importSort) check(e Entry) error {
 	return ValidateValue(e.Value)
 }
 
-// sorted returns the entries by key, the last of each.
+// sorted returns the entries by key, the last of each. They may be asked for again.
 func (s *importSort) sorted(ctx context.Context) (*sortedEntries, error) {
 	it, err := s.sorter.Sort(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *importSort) sorted(ctx context.Context) (*sortedEntries, error) {
 	return &sortedEntries{it: it}, nil
 }
 
-// sortedEntries are entries that can be read once.
+// sortedEntries is one reading of sorted entries.
 type sortedEntries struct {
 	it    *extsort.Iterator
 	value Value

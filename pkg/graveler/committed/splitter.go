@@ -62,9 +62,17 @@ func (s *splitter) passes(key []byte, before, size uint64) bool {
 	if s.size >= s.max || chance >= 1<<(2*s.bits) {
 		return true
 	}
+	return s.hash(key) < chance<<(64-2*s.bits)
+}
+
+// hash is xxhash64 seeded with the level. Of the seed 0, that of all entries, there is a form that takes a third of the time.
+func (s *splitter) hash(key []byte) uint64 {
+	if s.level == 0 {
+		return xxhash.Sum64(key)
+	}
 	s.digest.ResetWithSeed(uint64(s.level))
 	s.digest.Write(key)
-	return s.digest.Sum64() < chance<<(64-2*s.bits)
+	return s.digest.Sum64()
 }
 
 func (s *splitter) reset() { s.size, s.count = 0, 0 }

@@ -11,7 +11,6 @@
 package extsort
 
 import (
-	"bytes"
 	"context"
 	"errors"
 )
@@ -21,19 +20,22 @@ const DefaultMemory = 64 << 20
 
 // Config says how to sort. The zero value will do.
 type Config struct {
-	// Memory bounds the records that are held in memory before they go to the file, in bytes. Merging takes some megabytes, but not at the same time. 0: DefaultMemory.
+	// Memory bounds the records that are held in memory before they go to the file, in bytes: half of it for those that are added while the other half is written. Merging takes some megabytes, but not at the same time. 0: DefaultMemory.
 	Memory int
 	// Dir is the directory of the temporary file; "": that of os.TempDir.
 	Dir string
 }
 
-// Sorter sorts records. It belongs to one goroutine and must be closed.
+// Sorter sorts records. It belongs to one goroutine, has one of its own while it writes, and must be closed.
 type Sorter struct {
 	config  Config
 	newFile func() (file, error)
 	buffer  buffer
 	spilled *spill // nil: all records are in the buffer
 	sorted  bool
+
+	writing chan error // gets the outcome of what is written to spilled; nil: nothing is
+	full    buffer     // what is being written, or memory to be used again
 }
 
 // New returns a sorter without records.
@@ -49,7 +51,7 @@ func (s *Sorter) Add(key, value []byte) error {
 	if s.sorted {
 		return errors.New("a record was added after sorting")
 	}
-	if s.buffer.size+recordSize(key, value) > s.config.Memory && len(s.buffer.items) > 0 {
+	if s.buffer.size+recordSize(key, value) > s.config.Memory/2 && len(s.buffer.items) > 0 {
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -58,8 +60,11 @@ func (s *Sorter) Add(key, value []byte) error {
 	return nil
 }
 
-// flush moves the buffer to the file: as a new run, or at the end of the last one where all its keys are greater.
+// flush has the buffer written to the file while records are added to another one.
 func (s *Sorter) flush() error {
+	if err := s.written(); err != nil {
+		return err
+	}
 	if s.spilled == nil {
 		f, err := s.newFile()
 		if err != nil {
@@ -67,16 +72,24 @@ func (s *Sorter) flush() error {
 		}
 		s.spilled = &spill{file: f}
 	}
-	in := s.buffer.sort()
-	if last := s.spilled.last(); last == nil || bytes.Compare(last, in.first()) >= 0 {
-		s.spilled.begin()
+	s.buffer, s.full = s.full, s.buffer
+	done := make(chan error, 1)
+	s.writing = done
+	go func() { done <- s.spilled.add(&s.full) }()
+	return nil
+}
+
+// written waits for what is being written.
+func (s *Sorter) written() error {
+	if s.writing == nil {
+		return nil
 	}
-	err := s.spilled.write(in)
-	s.buffer.reset()
+	err := <-s.writing
+	s.writing = nil
 	return err
 }
 
-// Sort ends the adding and returns the records in order. It merges runs until few are left, which may take long: it ends with an error when ctx does.
+// Sort ends the adding and returns the records in order. It merges runs until few are left, which may take long: it ends with an error when ctx does. Called again, it returns them once more, from the first.
 func (s *Sorter) Sort(ctx context.Context) (*Iterator, error) {
 	s.sorted = true
 	if s.spilled == nil {
@@ -87,7 +100,10 @@ func (s *Sorter) Sort(ctx context.Context) (*Iterator, error) {
 			return nil, err
 		}
 	}
-	s.buffer = buffer{}
+	if err := s.written(); err != nil {
+		return nil, err
+	}
+	s.buffer, s.full = buffer{}, buffer{}
 	for len(s.spilled.runs) > fanIn {
 		if err := s.mergePass(ctx); err != nil {
 			return nil, err
@@ -122,13 +138,14 @@ func (s *Sorter) mergePass(ctx context.Context) (err error) {
 
 // Close removes the file. It may be repeated; what Sort returned must not be used any more.
 func (s *Sorter) Close() error {
-	s.sorted, s.buffer = true, buffer{}
+	err := s.written()
+	s.sorted, s.buffer, s.full = true, buffer{}, buffer{}
 	if s.spilled == nil {
-		return nil
+		return err
 	}
 	f := s.spilled.file
 	s.spilled = nil
-	return f.Close()
+	return errors.Join(err, f.Close())
 }
 
 // whileAlive is a source that ends with its context.

@@ -73,6 +73,7 @@ func TestRecordsComeInOrderAndTheLastOfAKeyCounts(t *testing.T) {
 		s := New(Config{Memory: rapid.SampledFrom([]int{1, 200, 2000, 1 << 20}).Draw(t, "memory"), Dir: dir})
 		add(t, s, records)
 		require.Equal(t, expected(records), collect(t, s))
+		require.Equal(t, expected(records), collect(t, s), "once more")
 		require.NoError(t, s.Close())
 	})
 }
@@ -94,6 +95,7 @@ func TestManyRunsAreMergedInPasses(t *testing.T) {
 	records := shuffled(20_000, 1)
 	s := New(Config{Memory: 1 << 10, Dir: t.TempDir()})
 	add(t, s, records)
+	require.NoError(t, s.written())
 	require.Greater(t, len(s.spilled.runs), fanIn*fanIn/8)
 	require.Equal(t, expected(records), collect(t, s))
 	require.LessOrEqual(t, len(s.spilled.runs), fanIn)
@@ -104,6 +106,7 @@ func TestRecordsInOrderMakeOneRun(t *testing.T) {
 	records := expected(shuffled(5_000, 2))
 	s := New(Config{Memory: 4 << 10, Dir: t.TempDir()})
 	add(t, s, records)
+	require.NoError(t, s.written())
 	require.Len(t, s.spilled.runs, 1)
 	require.Equal(t, records, collect(t, s))
 	require.Len(t, s.spilled.runs, 1)
@@ -194,6 +197,9 @@ func sortOn(t *testing.T, f *faulty, records []record, damage func()) (sorted []
 			return nil, err
 		}
 	}
+	if err := s.written(); err != nil {
+		return nil, err
+	}
 	damage()
 	it, err := s.Sort(t.Context())
 	if err != nil {
@@ -262,6 +268,30 @@ func TestAFullDiskIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, errFull)
 		require.NoError(t, s.Close())
 		require.GreaterOrEqual(t, closed, opened-1)
+	}
+}
+
+// What goes wrong while others are added is told at the latest when the sorter is closed, and Close waits for it.
+func TestAnErrorBesideTheAddingIsTold(t *testing.T) {
+	records := shuffled(400, 9)[1:] // without the first, which is large
+	for name, told := range map[string]func(s *Sorter) error{
+		"add":   func(s *Sorter) error { return s.Add(bytes.Repeat([]byte("k"), 5<<10), nil) },
+		"sort":  func(s *Sorter) error { _, err := s.Sort(t.Context()); return err },
+		"close": (*Sorter).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			closed := 0
+			f := &faulty{room: 100, closed: &closed}
+			s := New(Config{Memory: 8 << 10})
+			s.newFile = func() (file, error) { return f, nil }
+			for i := 0; s.writing == nil; i++ {
+				require.NoError(t, s.Add([]byte(records[i].key), []byte(records[i].value)))
+			}
+			require.ErrorIs(t, told(s), errFull)
+			require.Len(t, f.data, 100)
+			require.NoError(t, s.Close())
+			require.Equal(t, 1, closed)
+		})
 	}
 }
 

@@ -3,6 +3,7 @@
 package extsort
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -78,6 +79,17 @@ func (s *spill) last() []byte {
 
 // begin begins a run.
 func (s *spill) begin() { s.runs = append(s.runs, &run{start: s.end, end: s.end}) }
+
+// add moves a buffer to the file: as a new run, or at the end of the last one where all its keys are greater.
+func (s *spill) add(b *buffer) error {
+	in := b.sort()
+	if last := s.last(); last == nil || bytes.Compare(last, in.first()) >= 0 {
+		s.begin()
+	}
+	err := s.write(in)
+	b.reset()
+	return err
+}
 
 // write puts records at the end of the last run.
 func (s *spill) write(in source) error {

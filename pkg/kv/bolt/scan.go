@@ -34,16 +34,15 @@ func (s *Store) readPage(ctx context.Context, r kv.PageRequest) (page []kv.Entry
 }
 
 func collect(c *bbolt.Cursor, r kv.PageRequest) (page []kv.Entry, more bool) {
-	size := 0
+	b := kv.NewPage(r)
 	for k, v := c.Seek(r.From); k != nil; k, v = c.Next() {
 		if r.End != nil && bytes.Compare(k, r.End) >= 0 {
-			return page, false
+			break
 		}
-		if len(page) == r.Limit || size >= kv.PageBytes {
-			return page, true
+		if b.Full() {
+			return b.Entries(), true
 		}
-		page = append(page, kv.Entry{Key: clone(k), Value: clone(v)})
-		size += len(k) + len(v)
+		b.Add(k, v)
 	}
-	return page, false
+	return b.Entries(), false
 }

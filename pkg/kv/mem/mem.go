@@ -145,16 +145,15 @@ func (s *Store) readPage(_ context.Context, r kv.PageRequest) (page []kv.Entry, 
 	if !ok {
 		return nil, false, nil
 	}
-	size := 0
+	b := kv.NewPage(r)
 	for n := list.seek(r.From); n != nil; n = n.next[0] {
 		if r.End != nil && n.key >= string(r.End) {
-			return page, false, nil
+			break
 		}
-		if len(page) == r.Limit || size >= kv.PageBytes {
-			return page, true, nil
+		if b.Full() {
+			return b.Entries(), true, nil
 		}
-		page = append(page, kv.Entry{Key: []byte(n.key), Value: bytes.Clone(n.value)})
-		size += len(n.key) + len(n.value)
+		b.Add([]byte(n.key), n.value)
 	}
-	return page, false, nil
+	return b.Entries(), false, nil
 }

@@ -50,18 +50,16 @@ func (s *Store) collect(ctx context.Context, read span, r kv.PageRequest) (page 
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	prefix, size := len(encode(r.Partition, nil)), 0
+	prefix, b := len(encode(r.Partition, nil)), kv.NewPage(r)
 	for ok := it.First(); ok; ok = it.Next() {
-		if len(page) == r.Limit || size >= kv.PageBytes {
-			return page, true, nil
+		if b.Full() {
+			return b.Entries(), true, nil
 		}
 		value, err := it.ValueAndErr()
 		if err != nil {
 			return nil, false, err
 		}
-		e := kv.Entry{Key: clone(it.Key()[prefix:]), Value: clone(value)}
-		page = append(page, e)
-		size += len(e.Key) + len(e.Value)
+		b.Add(it.Key()[prefix:], value)
 	}
-	return page, false, nil
+	return b.Entries(), false, nil
 }

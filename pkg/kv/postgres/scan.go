@@ -19,36 +19,37 @@ func (s *Store) Scan(ctx context.Context, partition []byte, o kv.ScanOptions) (k
 	if err != nil {
 		return nil, kv.Wrap("scan", partition, nil, err)
 	}
-	return kv.NewIterator(ctx, partition, o, s.readPage), nil
+	return kv.NewIteratorAhead(ctx, partition, o, s.readPage), nil
 }
+
+// inBinary asks for rows as the server has them: bytea in text would be twice as long.
+var inBinary = pgx.QueryResultFormats{pgx.BinaryFormatCode}
 
 func (s *Store) readPage(ctx context.Context, r kv.PageRequest) (entries []kv.Entry, more bool, err error) {
 	if r.From == nil {
 		r.From = []byte{} // nil would be null
 	}
-	sql, arguments := page, []any{r.Partition, r.From, r.Limit, kv.PageBytes}
+	sql, arguments := page, []any{inBinary, r.Partition, r.From, r.Limit, kv.PageBytes}
 	if r.End != nil {
 		sql, arguments = pageUntil, append(arguments, r.End)
 	}
+	var b *kv.PageBuilder
 	err = s.call(ctx, func() error {
 		return s.read(ctx, func(conn *pgx.Conn) error {
+			b = kv.NewPage(r) // an attempt that failed may have begun one
 			rows, err := conn.Query(ctx, sql, arguments...)
 			if err != nil {
 				return err
 			}
-			entries, err = pgx.CollectRows(rows, pgx.RowToStructByPos[kv.Entry])
-			return err
+			for rows.Next() {
+				row := rows.RawValues() // the memory is that of the connection
+				b.Add(row[0], row[1])
+			}
+			return rows.Err()
 		})
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	return entries, len(entries) == r.Limit || size(entries) >= kv.PageBytes, nil
-}
-
-func size(entries []kv.Entry) (n int) {
-	for _, e := range entries {
-		n += len(e.Key) + len(e.Value)
-	}
-	return n
+	return b.Entries(), b.Full(), nil
 }

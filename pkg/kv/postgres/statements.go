@@ -53,14 +53,15 @@ on conflict (partition_key, key) do update set value = excluded.value`
 
 	deleteAll = `delete from moraine.kv where partition_key = $1 and key = any($2)`
 
-	// dropChunk removes the first keys, from $2 on, and returns the last of them.
+	// dropChunk removes the first keys, from $2 on, and returns the last of them. That the last key comes from a subquery makes it a bound of the index
+	// whatever the planner thinks: in a join, a plan made while the table was empty would look at every key behind it.
 	dropChunk = `
 with last as (
     select key from (
         select key from moraine.kv where partition_key = $1 and key >= $2 order by key limit $3
     ) as chunk order by key desc limit 1
 ), gone as (
-    delete from moraine.kv using last where partition_key = $1 and kv.key >= $2 and kv.key <= last.key
+    delete from moraine.kv where partition_key = $1 and key >= $2 and key <= (select key from last)
 )
 select key from last`
 )
