@@ -74,10 +74,10 @@ type Graveler struct {
 	grace     time.Duration
 	share     float64
 
-	repositories *otter.Cache[RepositoryID, *Repository] // as last read: a hint
-	branches     *otter.Cache[branchKey, *Branch]        // as last read or written: a hint
-	commits      *otter.Cache[commitKey, *Commit]        // immutable
-	kept         *otter.Cache[commitKey, time.Time]      // when a commit was found not to expire
+	repositories *knownRepositories
+	branches     *otter.Cache[branchKey, *Branch]   // as last read or written: a hint
+	commits      *otter.Cache[commitKey, *Commit]   // immutable
+	kept         *otter.Cache[commitKey, time.Time] // when a commit was found not to expire
 	reads        sharedReads
 	queue        queue
 	clock        watermark
@@ -99,7 +99,7 @@ func New(c Config) (*Graveler, error) {
 	g := &Graveler{
 		refs: c.Refs, staging: c.Staging, trees: c.Trees, namespace: c.Namespace,
 		hooks: c.Hooks, observer: c.Observer, now: c.Now, grace: c.Grace, share: cmp.Or(c.CommitShare, 1),
-		repositories: newCache[RepositoryID, *Repository](),
+		repositories: newKnownRepositories(),
 		branches:     newCache[branchKey, *Branch](),
 		commits:      newCache[commitKey, *Commit](),
 		kept:         newCache[commitKey, time.Time](),

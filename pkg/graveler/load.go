@@ -191,7 +191,7 @@ func (l *Loading) PutTag(ctx context.Context, t Tag) error {
 // PutCommit makes a commit. The ID of one of a version that this program knows must be the one that its fields have.
 func (l *Loading) PutCommit(ctx context.Context, c *Commit) error {
 	switch {
-	case !commitPattern.MatchString(string(c.ID)):
+	case !isCommitID(string(c.ID)):
 		return fmt.Errorf("commit %q: %w: an ID has 64 hexadecimal digits", c.ID, ErrInvalidValue)
 	case c.Version == CommitVersion && c.ID != c.ComputeID():
 		return fmt.Errorf("commit %s: %w: its fields have the ID %s", c.ID, ErrInvalidValue, c.ComputeID())

@@ -104,6 +104,7 @@ func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, 
 		if err == nil {
 			if c != nil {
 				g.commits.Set(commitKey{repo.Partition(), c.ID}, c)
+				g.kept.Set(commitKey{repo.Partition(), c.ID}, g.now())
 			}
 			if next.Stamp == nil { // it landed and was overwritten since
 				g.branches.Invalidate(k)

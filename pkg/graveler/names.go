@@ -17,10 +17,12 @@ const (
 	MaxValueBytes       = 252 << 10
 )
 
-var (
-	repositoryPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{2,62}$`)
-	commitPattern     = regexp.MustCompile(`^[0-9a-f]{64}$`)
-)
+var repositoryPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{2,62}$`)
+
+// isCommitID reports whether a name is a whole commit ID.
+func isCommitID(name string) bool {
+	return len(name) == commitDigits && strings.Trim(name, hexDigits) == ""
+}
 
 // ValidateRepositoryID returns ErrInvalidName with the rule that id breaks.
 func ValidateRepositoryID(id RepositoryID) error {
@@ -66,7 +68,7 @@ func brokenRefRule(name string) string {
 		return "must not end in '@' or '$'"
 	case strings.HasPrefix(name, "-"):
 		return "must not start with '-'"
-	case commitPattern.MatchString(name):
+	case isCommitID(name):
 		return "must not look like a commit ID"
 	}
 	for part := range strings.SplitSeq(name, "/") {

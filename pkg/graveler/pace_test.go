@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,19 +16,23 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// slowTrees take a tenth of a millisecond for each change of a tree.
-type slowTrees struct{ graveler.Trees }
+// slowTrees take a while for each change of a tree.
+type slowTrees struct {
+	graveler.Trees
+	each time.Duration
+}
 
 func (s slowTrees) Apply(ctx context.Context, ns string, tree graveler.MetaRangeID, changes graveler.Iterator[graveler.Entry]) (graveler.MetaRangeID, error) {
-	return s.Trees.Apply(ctx, ns, tree, &slowChanges{changes})
+	return s.Trees.Apply(ctx, ns, tree, &slowChanges{changes, s.each})
 }
 
 type slowChanges struct {
 	graveler.Iterator[graveler.Entry]
+	each time.Duration
 }
 
 func (s *slowChanges) Next() bool {
-	time.Sleep(time.Millisecond / 10) // of the bubble's clock
+	time.Sleep(s.each) // of the bubble's clock
 	return s.Iterator.Next()
 }
 
@@ -35,7 +40,7 @@ func (s *slowChanges) Next() bool {
 func TestACommitTakesItsShareOfTheTime(t *testing.T) {
 	took := func(config, commit float64) (d time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, func(c *graveler.Config) { c.Trees = slowTrees{c.Trees}; c.CommitShare = config })
+			f := newFixture(t, func(c *graveler.Config) { c.Trees = slowTrees{c.Trees, time.Millisecond / 10}; c.CommitShare = config })
 			for i := range 2000 {
 				f.set(t, fmt.Sprintf("%04d", i), "x")
 			}
@@ -54,9 +59,56 @@ func TestACommitTakesItsShareOfTheTime(t *testing.T) {
 	require.Equal(t, whole, took(0.25, 1))
 }
 
+// stalledTrees stand still for a while after every hundredth change, as where others take all processors.
+type stalledTrees struct{ graveler.Trees }
+
+func (s stalledTrees) Apply(ctx context.Context, ns string, tree graveler.MetaRangeID, changes graveler.Iterator[graveler.Entry]) (graveler.MetaRangeID, error) {
+	return s.Trees.Apply(ctx, ns, tree, &stalledChanges{Iterator: changes})
+}
+
+type stalledChanges struct {
+	graveler.Iterator[graveler.Entry]
+	n int
+}
+
+func (s *stalledChanges) Next() bool {
+	if s.n++; s.n%100 == 0 {
+		time.Sleep(100 * time.Millisecond) // of the bubble's clock
+	}
+	return s.Iterator.Next()
+}
+
+// Twenty times a commit waits for a tenth of a second. Waiting is no work to rest from: it rests as after a slice of work.
+func TestACommitDoesNotRestFromWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(c *graveler.Config) { c.Trees = stalledTrees{c.Trees} })
+		for i := range 2000 {
+			f.set(t, fmt.Sprintf("%04d", i), "x")
+		}
+		began := time.Now()
+		_, err := f.Commit(t.Context(), "lake", "main", graveler.CommitParams{Share: 0.1})
+		require.NoError(t, err)
+		require.InDelta(t, 20*(100+18), time.Since(began).Milliseconds(), 20, "waits, and rests of nine times two milliseconds")
+	})
+}
+
+// A large value is work enough to look at the clock.
+func TestACommitOfLargeValuesTakesItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(c *graveler.Config) { c.Trees = slowTrees{c.Trees, 2 * time.Millisecond} })
+		for i := range 50 {
+			f.set(t, fmt.Sprintf("%04d", i), strings.Repeat("x", 100<<10))
+		}
+		began := time.Now()
+		_, err := f.Commit(t.Context(), "lake", "main", graveler.CommitParams{Share: 0.25})
+		require.NoError(t, err)
+		require.InDelta(t, 4*100, time.Since(began).Milliseconds(), 20)
+	})
+}
+
 func TestARestingCommitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, func(c *graveler.Config) { c.Trees = slowTrees{c.Trees} })
+		f := newFixture(t, func(c *graveler.Config) { c.Trees = slowTrees{c.Trees, time.Millisecond / 10} })
 		for i := range 1000 {
 			f.set(t, fmt.Sprintf("%04d", i), "x")
 		}

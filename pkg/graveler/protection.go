@@ -309,7 +309,7 @@ func (g *Graveler) SetReadOnly(ctx context.Context, repo RepositoryID, readOnly 
 		r, err = g.repository(ctx, repo)
 	}
 	if err == nil {
-		g.repositories.Invalidate(repo)
+		g.repositories.forget(repo)
 		err = g.protectAll(ctx, r)
 	}
 	if err != nil {

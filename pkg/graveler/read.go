@@ -23,18 +23,23 @@ const (
 
 // Get returns the value of key as ref shows it: a branch with its uncommitted changes, anything else as committed.
 // It returns ErrEntryNotFound where the key is absent. An entry that was acknowledged before the call is never missed, whatever commits meanwhile.
-// On a quiet branch it costs two reads of the key/value store, and a look into the tree where the entry is not staged.
+// On a quiet branch it costs two reads of the key/value store, and a look into the tree where the entry is not staged. Of a commit that is named by its whole ID and was read before it costs
+// only the look into the tree; once in a second the record of the repository is read too. A repository that another process has deleted may thus show commits for a second longer.
 func (g *Graveler) Get(ctx context.Context, repo RepositoryID, ref string, key Key) (v *Value, err error) {
 	defer g.observe("get", time.Now(), &err)
 	if err := ValidateKey(key); err != nil {
 		return nil, err
 	}
 	// Of a branch that this process has seen Get need not ask what the name is.
-	_, known := g.knownBranch(repo, BranchID(ref))
-	if known != nil {
+	known := false
+	if !isCommitID(ref) {
+		_, b := g.knownBranch(repo, BranchID(ref))
+		known = b != nil
+	}
+	if known {
 		v, err = g.getStaged(ctx, repo, BranchID(ref), key)
 	}
-	if known == nil || errors.Is(err, ErrBranchNotFound) {
+	if !known || errors.Is(err, ErrBranchNotFound) {
 		v, err = g.getRef(ctx, repo, ref, key)
 	}
 	if err == nil && v == nil {

@@ -13,16 +13,17 @@ func (g *Graveler) repository(ctx context.Context, id RepositoryID) (*Repository
 	if err := ValidateRepositoryID(id); err != nil {
 		return nil, err
 	}
+	reading := g.repositories.begin()
 	r, err := g.refs.GetRepository(ctx, id)
 	if err != nil {
-		g.repositories.Invalidate(id)
+		g.repositories.forget(id)
 		return nil, err
 	}
 	if r.State != RepositoryActive {
-		g.repositories.Invalidate(id)
+		g.repositories.forget(id)
 		return nil, fmt.Errorf("repository %s: %w", id, stateError(r.State))
 	}
-	g.repositories.Set(id, r)
+	g.repositories.remember(r, reading)
 	return r, nil
 }
 
@@ -36,7 +37,7 @@ func stateError(s RepositoryState) error {
 // cachedRepository is repository without a read where the record is known. Whoever relies on it must go on to read or fence a branch record with
 // liveBranch, which notices that the repository has gone.
 func (g *Graveler) cachedRepository(ctx context.Context, id RepositoryID) (*Repository, error) {
-	if r, ok := g.repositories.GetIfPresent(id); ok {
+	if r, ok := g.repositories.last(id); ok {
 		return r, nil
 	}
 	return g.repository(ctx, id)
@@ -90,10 +91,12 @@ func (g *Graveler) liveBranch(ctx context.Context, repo *Repository, id BranchID
 // onBranch calls do with the records of a repository and a live branch: with the ones known to this process first, where there are any, then with fresh ones. do returns
 // errStale when what it was given turned out not to be current.
 func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchID, do func(repo *Repository, b *Branch, fresh bool) error) error {
-	if err := ValidateBranchID(branch); err != nil {
-		return err
-	}
 	repo, b := g.knownBranch(id, branch)
+	if b == nil {
+		if err := ValidateBranchID(branch); err != nil {
+			return err
+		}
+	}
 	for fresh := false; ; {
 		if b == nil {
 			var err error
@@ -124,7 +127,7 @@ func (g *Graveler) onStageable(ctx context.Context, id RepositoryID, branch Bran
 
 // knownBranch returns the records that this process remembers, nil where it does not have both. They are a hint.
 func (g *Graveler) knownBranch(id RepositoryID, branch BranchID) (*Repository, *Branch) {
-	repo, ok := g.repositories.GetIfPresent(id)
+	repo, ok := g.repositories.last(id)
 	if !ok {
 		return nil, nil
 	}

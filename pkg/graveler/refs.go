@@ -46,7 +46,7 @@ func parseRef(expr string) (refExpression, error) {
 	if n := len(r.name); n > 0 && (r.name[n-1] == '@' || r.name[n-1] == '$') {
 		r.mark, r.name = r.name[n-1], r.name[:n-1]
 	}
-	if !commitPattern.MatchString(r.name) {
+	if !isCommitID(r.name) {
 		if rule := brokenRefRule(r.name); rule != "" {
 			return invalid("the name before any of @ $ ~ ^ " + rule)
 		}
@@ -120,7 +120,7 @@ func (g *Graveler) resolveCommit(ctx context.Context, id RepositoryID, expr stri
 }
 
 func (g *Graveler) resolveName(ctx context.Context, repo *Repository, r refExpression) (*Commit, error) {
-	if commitPattern.MatchString(r.name) && r.mark == 0 {
+	if isCommitID(r.name) && r.mark == 0 {
 		return g.commit(ctx, repo, CommitID(r.name))
 	}
 	b, err := g.liveBranch(ctx, repo, BranchID(r.name))
@@ -207,11 +207,14 @@ func (g *Graveler) parent(ctx context.Context, repo *Repository, c *Commit, n in
 
 // onRef calls staged where ref is a branch to be read with its uncommitted changes, and committed with what it names otherwise.
 func (g *Graveler) onRef(ctx context.Context, id RepositoryID, ref string, staged func(BranchID) error, committed func(*Repository, *Commit) error) error {
+	if repo, c := g.knownCommit(id, ref); c != nil {
+		return committed(repo, c)
+	}
 	r, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
-	if r.mark != '@' && len(r.steps) == 0 && !commitPattern.MatchString(r.name) {
+	if r.mark != '@' && len(r.steps) == 0 && !isCommitID(r.name) {
 		isBranch, err := g.isBranch(ctx, id, BranchID(r.name))
 		if err != nil {
 			return err

@@ -35,11 +35,12 @@ func (g *Graveler) CreateRepository(ctx context.Context, id RepositoryID, p Crea
 	if err := ValidateBranchID(p.DefaultBranch); err != nil {
 		return Repository{}, err
 	}
+	reading := g.repositories.begin()
 	r, err := g.createRepository(ctx, id, p)
 	if err != nil {
 		return Repository{}, fmt.Errorf("create repository %s: %w", id, err)
 	}
-	g.repositories.Set(id, r)
+	g.repositories.remember(r, reading)
 	return *r, nil
 }
 
@@ -181,6 +182,7 @@ func (g *Graveler) DeleteRepository(ctx context.Context, id RepositoryID) (err e
 	}
 	r, err := g.refs.GetRepository(ctx, id)
 	if err != nil {
+		g.repositories.forget(id)
 		return err
 	}
 	if err := g.deleteRepository(ctx, r); err != nil {
@@ -204,6 +206,7 @@ func (g *Graveler) deleteRepository(ctx context.Context, r *Repository) error {
 		}
 		now, err := g.refs.GetRepository(ctx, r.ID)
 		if errors.Is(err, ErrRepositoryNotFound) || err == nil && now.UID != r.UID {
+			g.repositories.forget(r.ID)
 			return nil // another process has finished
 		}
 		if err != nil {
@@ -211,7 +214,7 @@ func (g *Graveler) deleteRepository(ctx context.Context, r *Repository) error {
 		}
 		r = now
 	}
-	g.repositories.Invalidate(r.ID)
+	g.repositories.forget(r.ID)
 	return g.finishRepositoryDeletion(ctx, r)
 }
 

@@ -20,6 +20,11 @@
 // is not valid (lost+found, say) is left alone and not shown. Files are created with mode 0600,
 // directories with 0700. Directories that have become empty stay, so that Delete does not race with Put.
 //
+// # Open files
+//
+// The files of which parts were read last stay open, at most 512. What is read from one is what its path leads to at that moment: a file that was removed or replaced, by whichever process,
+// has no name any more and is opened anew. The space of a removed one is free when the last process that has it open closes it or finds out.
+//
 // Unix only: it relies on syncing directories and on renaming over a file that others have open.
 package local
 
@@ -45,6 +50,7 @@ type storage struct {
 	dir    string // as the caller named it, for messages
 	root   *os.Root
 	closed atomic.Bool
+	kept   kept
 }
 
 // check refuses a call that must not go ahead.
@@ -125,41 +131,72 @@ func (s *storage) rename(temp, name string) error {
 
 // Get implements [block.Storage].
 func (s *storage) Get(ctx context.Context, name string) ([]byte, error) {
-	return s.read(ctx, name, func(size int64) (int64, int64) { return 0, size })
+	return s.read(ctx, name, func() ([]byte, error) {
+		f, err := s.openFile(name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := readPart(f, isFile, func(size int64) (int64, int64) { return 0, size })
+		return data, errors.Join(err, f.Close())
+	})
 }
 
 // GetRange implements [block.Storage].
 func (s *storage) GetRange(ctx context.Context, name string, offset, length int64) ([]byte, error) {
-	return s.read(ctx, name, func(int64) (int64, int64) { return offset, length })
+	part := func(int64) (int64, int64) { return offset, length }
+	return s.read(ctx, name, func() ([]byte, error) {
+		if f := s.kept.get(name); f != nil {
+			if data, err := readPart(f, hasName, part); err == nil {
+				return data, nil
+			}
+			// Whatever it was, what is there now decides.
+			if err := s.kept.drop(name); err != nil {
+				return nil, err
+			}
+		}
+		f, err := s.openFile(name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := readPart(f, isFile, part)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return data, s.kept.keep(name, f)
+	})
 }
 
-func (s *storage) read(ctx context.Context, name string, part func(size int64) (offset, length int64)) (data []byte, err error) {
-	defer func() {
-		if err != nil {
-			data, err = nil, s.fail("get", name, missing(err))
-		}
-	}()
-	if err := s.checkName(ctx, name); err != nil {
-		return nil, err
+func (s *storage) read(ctx context.Context, name string, read func() ([]byte, error)) ([]byte, error) {
+	var data []byte
+	err := s.checkName(ctx, name)
+	if err == nil {
+		data, err = read()
 	}
-	// Without O_NONBLOCK a named pipe that somebody left here would hold the caller for ever.
-	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, s.fail("get", name, missing(err))
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	return data, nil
+}
+
+// openFile opens a file for reading. Without O_NONBLOCK a named pipe that somebody left here would hold the caller for ever.
+func (s *storage) openFile(name string) (*os.File, error) {
+	return s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// readPart reads a part of a file of which is holds; of any other it says that there is none.
+func readPart(f *os.File, is func(os.FileInfo) bool, part func(size int64) (offset, length int64)) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
+	if !is(info) {
 		return nil, block.ErrNotFound
 	}
 	offset, length := part(info.Size())
 	if err := block.CheckRange(info.Size(), offset, length); err != nil {
 		return nil, err
 	}
-	data = make([]byte, length)
+	data := make([]byte, length)
 	n, err := f.ReadAt(data, offset)
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: it was cut to %d bytes while it was read", block.ErrShort, offset+int64(n))
@@ -184,7 +221,7 @@ func (s *storage) stat(ctx context.Context, name string) (block.Info, error) {
 	if err != nil {
 		return block.Info{}, err
 	}
-	if !info.Mode().IsRegular() {
+	if !isFile(info) {
 		return block.Info{}, block.ErrNotFound
 	}
 	return block.Info{Name: name, Size: info.Size(), ModTime: info.ModTime()}, nil
@@ -196,6 +233,7 @@ func (s *storage) Delete(ctx context.Context, name string) error {
 	if err == nil {
 		err = s.root.Remove(name)
 	}
+	err = errors.Join(err, s.kept.drop(name)) // or its space would not be free
 	if err := missing(err); err != nil && !errors.Is(err, block.ErrNotFound) {
 		return s.fail("delete", name, err)
 	}
@@ -220,7 +258,7 @@ func (s *storage) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	return s.root.Close()
+	return errors.Join(s.kept.close(), s.root.Close())
 }
 
 // fail says what was being done to which file.

@@ -29,6 +29,11 @@ func (n *node) find(key []byte) int {
 func (n *node) first() []byte { return n.children[0].First }
 func (n *node) last() []byte  { return n.children[len(n.children)-1].Last }
 
+// is reports whether the node has the level and the bounds that its parent says.
+func (n *node) is(c rangefile.Child, level int) bool {
+	return n.level == level && bytes.Equal(n.first(), c.First) && bytes.Equal(n.last(), c.Last)
+}
+
 // memory is roughly what the node holds, in bytes.
 func (n *node) memory() int { return n.keys + 112*len(n.children) }
 
@@ -56,7 +61,7 @@ func (f *files) node(ctx context.Context, c rangefile.Child, level int) (*node, 
 	if err != nil {
 		return nil, err
 	}
-	if n.level != level || !bytes.Equal(n.first(), c.First) || !bytes.Equal(n.last(), c.Last) {
+	if !n.is(c, level) {
 		return nil, damage(fmt.Errorf("%s is not what its parent says: %w", f.path(c.ID), rangefile.ErrCorrupt))
 	}
 	return n, nil

@@ -3,7 +3,6 @@
 package committed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -115,54 +114,4 @@ func (s *Store) Drop(ctx context.Context, ns string) error {
 		return fmt.Errorf("drop namespace %s: %w", ns, err)
 	}
 	return nil
-}
-
-// Get returns a copy of the value of a key, or graveler.ErrEntryNotFound. It reads at most one metarange per level, then
-// the index and one block of a range, each through the caches.
-func (s *Store) Get(ctx context.Context, ns string, tree graveler.MetaRangeID, key graveler.Key) (*graveler.Value, error) {
-	v, err := s.get(ctx, ns, tree, key)
-	if err != nil {
-		return nil, fmt.Errorf("get %q from tree %s: %w", key, tree, err)
-	}
-	return v, nil
-}
-
-func (s *Store) get(ctx context.Context, ns string, tree graveler.MetaRangeID, key graveler.Key) (*graveler.Value, error) {
-	files, err := s.open(ctx, ns)
-	if err != nil {
-		return nil, err
-	}
-	n, err := files.tree(ctx, tree)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		i := n.find(key)
-		if i == len(n.children) || bytes.Compare(key, n.children[i].First) < 0 {
-			return nil, graveler.ErrEntryNotFound
-		}
-		if n.level == 1 {
-			return files.value(ctx, n.children[i], key)
-		}
-		if n, err = files.node(ctx, n.children[i], n.level-1); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// value looks a key up in a range.
-func (f *files) value(ctx context.Context, c rangefile.Child, key []byte) (*graveler.Value, error) {
-	file, err := f.index(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	r, ok, err := file.Get(key, func(i int) (*rangefile.Block, error) { return f.block(ctx, file, i) })
-	if err != nil {
-		return nil, damage(err)
-	}
-	if !ok {
-		return nil, graveler.ErrEntryNotFound
-	}
-	v := graveler.Value{Identity: r.Identity, Data: r.Data}
-	return v.Clone(), nil
 }

@@ -19,6 +19,18 @@ type Block struct {
 // Len is the memory that the block holds, in bytes.
 func (b *Block) Len() int { return len(b.records) + len(b.restarts) }
 
+// get returns the record with the key. It shares memory with the block and with key.
+func (b *Block) get(key []byte) (Record, bool, error) {
+	var memory [128]byte // most keys fit
+	c := cursor{key: memory[:0]}
+	c.init(b)
+	c.seek(key)
+	if !c.held || !bytes.Equal(c.rec.Key, key) {
+		return Record{}, false, c.failed()
+	}
+	return Record{Key: key, Identity: c.rec.Identity, Data: c.rec.Data}, true, nil
+}
+
 // parseBlock divides plain bytes into records and restart points.
 func parseBlock(plain []byte) (records, restarts []byte, err error) {
 	if len(plain) < 8 {

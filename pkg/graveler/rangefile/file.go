@@ -144,12 +144,15 @@ func (f *File) Read(ctx context.Context, src Source, i int, b *Block) (*Block, e
 	return b, nil
 }
 
-// Get returns the record with the key, found in one block that fetch reads. It shares memory with the block.
+// Get returns the record with the key, found in one block that fetch reads. It shares memory with the block and with key.
 func (f *File) Get(key []byte, fetch func(i int) (*Block, error)) (Record, bool, error) {
-	it := f.Iter(fetch)
-	it.SeekGE(key)
-	if it.Next() && bytes.Equal(it.Record().Key, key) {
-		return it.Record(), true, nil
+	i := f.Find(key)
+	if i == len(f.blocks) {
+		return Record{}, false, nil
 	}
-	return Record{}, false, it.Err()
+	b, err := fetch(i)
+	if err != nil {
+		return Record{}, false, err
+	}
+	return b.get(key)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // ID names a file by its records: the SHA-256 of a prefix (kind, version, level, count) and the records in order, each
@@ -19,9 +20,8 @@ func (id ID) String() string { return hex.EncodeToString(id[:]) }
 // ParseID is the inverse of String; upper case is refused, so that an ID has one form.
 func ParseID(s string) (ID, error) {
 	var id ID
-	if b, err := hex.DecodeString(s); err == nil && len(b) == len(id) {
-		copy(id[:], b)
-		if id.String() == s {
+	if len(s) == hex.EncodedLen(len(id)) && !strings.ContainsAny(s, "ABCDEF") {
+		if _, err := hex.Decode(id[:], []byte(s)); err == nil {
 			return id, nil
 		}
 	}
@@ -29,7 +29,9 @@ func ParseID(s string) (ID, error) {
 }
 
 // EmptyID is the ID of a metarange without children, which stands for the empty tree and is never written.
-func EmptyID() ID { return contentID(1, 0, nil) }
+func EmptyID() ID { return emptyID }
+
+var emptyID = contentID(1, 0, nil)
 
 // contentID hashes the records of a file in the form of appendRecord.
 func contentID(level int, count uint64, records []byte) ID {
