@@ -5,14 +5,21 @@ package moraine_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/block/blocktest"
+	"github.com/moraine-store/moraine/pkg/block/local"
 	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/all"
+	"github.com/moraine-store/moraine/pkg/kv/kvtest"
 )
 
 // countedStore is a store whose repository lake has a commit of n entries on main, and a count of the calls of its block storage.
@@ -90,4 +97,54 @@ func TestALogByPrefixOpensNoRangesThatAgree(t *testing.T) {
 	// The commit that is shown opens one range, to see that there is something.
 	require.LessOrEqual(t, counts.GetRange.Calls+counts.Stat.Calls, 4)
 	require.LessOrEqual(t, counts.Get.Calls, 2*21, "a root for each commit, and no more than another node")
+}
+
+// A commit of one change syncs its two files and their two directories, all at a time, and the engine twice, for the seal and for the record. The directory
+// above the two is synced only where one of them is new.
+func TestSyncsOfACommitOfOneChange(t *testing.T) {
+	for _, engine := range []string{"bolt", "pebble"} {
+		t.Run(engine, func(t *testing.T) {
+			ctx, dir := t.Context(), t.TempDir()
+			blocks, err := local.OpenDir(filepath.Join(dir, "blocks"), block.OpenOptions{})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, blocks.Close()) }()
+			engineStore, err := kv.Open(ctx, engine+":"+filepath.Join(dir, "meta"), all.Engines(), kv.OpenOptions{})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, engineStore.Close()) }()
+			counted := kvtest.Counting(engineStore)
+			s, err := moraine.Open(ctx, moraine.Options{KV: counted, BlockStorage: blocks})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Close()) }()
+			_, err = s.CreateRepository(ctx, "lake", graveler.CreateRepositoryParams{})
+			require.NoError(t, err)
+			for i := range 20 {
+				e := costEntry(i, "one change")
+				require.NoError(t, s.Set(ctx, "lake", "main", e.Key, *e.Value))
+				before, directories := blocks.(interface{ Syncs() int64 }).Syncs(), directoriesBelow(t, dir)
+				counted.Reset()
+				commitAll(t, s, "main")
+				if i == 0 {
+					continue // it makes the directory of the repository
+				}
+				counts := counted.Counts()
+				require.Equal(t, 2, counts["SetIf"]+counts["Publish"])
+				require.Zero(t, counts["Set"]+counts["Apply"]+counts["Delete"]+counts["SetMany"])
+				most := 4
+				if directoriesBelow(t, dir) > directories {
+					most++
+				}
+				require.LessOrEqual(t, int(blocks.(interface{ Syncs() int64 }).Syncs()-before), most)
+			}
+		})
+	}
+}
+
+func directoriesBelow(t *testing.T, dir string) (n int) {
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			n++
+		}
+		return err
+	}))
+	return n
 }

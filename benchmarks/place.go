@@ -128,7 +128,7 @@ func (p *place) durability(ctx context.Context) (settings map[string]string, ver
 		settings = map[string]string{"fsync": "none"}
 	}
 	if err == nil && strings.HasPrefix(p.blocksURL, "file:") {
-		settings["range files"] = "fsync of each file and its directories"
+		settings["range files"] = "fsync of each file and of directories with new names"
 	}
 	return settings, version, err
 }

@@ -4,28 +4,32 @@ package measure
 
 import (
 	"context"
-	"path"
 	"sync/atomic"
 
 	"github.com/moraine-store/moraine/pkg/block"
 )
 
-// Storage counts what is put into a block storage and read from it, and the syncs that a local one makes of that: one of each file that is put, and one of each file and directory that a call of Sync leads to.
+// Storage counts what is put into a block storage and read from it, and the syncs that a local one, which counts them itself, makes of that.
 type Storage struct {
 	block.Storage
-	puts, putBytes, gets, getBytes, syncCalls, syncs atomic.Int64
+	puts, putBytes, gets, getBytes, syncCalls atomic.Int64
 }
 
 // Counts returns what was counted so far, by name.
 func (s *Storage) Counts() map[string]int64 {
 	return map[string]int64{
 		"block.files_put": s.puts.Load(), "block.bytes_put": s.putBytes.Load(), "block.reads": s.gets.Load(), "block.bytes_read": s.getBytes.Load(),
-		"block.sync_calls": s.syncCalls.Load(), "block.syncs": s.syncs.Load(),
+		"block.sync_calls": s.syncCalls.Load(), "block.syncs": s.Syncs(),
 	}
 }
 
-// Syncs returns how many syncs were made of files and directories.
-func (s *Storage) Syncs() int64 { return s.syncs.Load() }
+// Syncs returns how many syncs were made of files and directories, 0 of a storage that makes none.
+func (s *Storage) Syncs() int64 {
+	if counting, ok := s.Storage.(interface{ Syncs() int64 }); ok {
+		return counting.Syncs()
+	}
+	return 0
+}
 
 // BytesPut returns the size of all files that were put.
 func (s *Storage) BytesPut() int64 { return s.putBytes.Load() }
@@ -34,7 +38,6 @@ func (s *Storage) BytesPut() int64 { return s.putBytes.Load() }
 func (s *Storage) Put(ctx context.Context, name string, data []byte) error {
 	s.puts.Add(1)
 	s.putBytes.Add(int64(len(data)))
-	s.syncs.Add(1)
 	return s.Storage.Put(ctx, name, data)
 }
 
@@ -58,13 +61,6 @@ func (s *Storage) read(data []byte) []byte {
 
 // Sync implements [block.Storage].
 func (s *Storage) Sync(ctx context.Context, names []string) error {
-	places := map[string]bool{}
-	for _, name := range names {
-		for place := name; !places[place]; place = path.Dir(place) {
-			places[place] = true
-		}
-	}
 	s.syncCalls.Add(1)
-	s.syncs.Add(int64(len(places)))
 	return s.Storage.Sync(ctx, names)
 }

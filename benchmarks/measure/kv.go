@@ -10,10 +10,10 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Store counts the calls that pass through to an engine, and the bytes of keys and values that they write. A scan counts once, however many pages it reads, and so do kv.SetMany and kv.DropPartition.
+// Store counts the calls that pass through to an engine, and the bytes of keys and values that they write. A scan counts once, however many pages it reads, and so do kv.SetMany, kv.DropPartition and kv.Publish.
 type Store struct {
 	kv.Store
-	get, set, setIf, delete, deleteIf, scan, apply, setMany, dropPartition atomic.Int64
+	get, set, setIf, delete, deleteIf, scan, apply, setMany, dropPartition, publish atomic.Int64
 
 	bytes  atomic.Int64
 	failed atomic.Int64 // writes whose fence or predicate did not hold
@@ -22,20 +22,21 @@ type Store struct {
 var (
 	_ kv.ManySetter       = (*Store)(nil)
 	_ kv.PartitionDropper = (*Store)(nil)
+	_ kv.Publisher        = (*Store)(nil)
 )
 
 // Counts returns what was counted so far, by name.
 func (s *Store) Counts() map[string]int64 {
 	return map[string]int64{
 		"kv.get": s.get.Load(), "kv.set": s.set.Load(), "kv.set_if": s.setIf.Load(), "kv.delete": s.delete.Load(), "kv.delete_if": s.deleteIf.Load(),
-		"kv.scan": s.scan.Load(), "kv.apply": s.apply.Load(), "kv.set_many": s.setMany.Load(), "kv.drop_partition": s.dropPartition.Load(),
+		"kv.scan": s.scan.Load(), "kv.apply": s.apply.Load(), "kv.set_many": s.setMany.Load(), "kv.drop_partition": s.dropPartition.Load(), "kv.publish": s.publish.Load(),
 		"kv.bytes_written": s.bytes.Load(), "kv.conditions_failed": s.failed.Load(),
 	}
 }
 
 // Writes returns how many calls wrote something, or tried to: each waits until it is durable.
 func (s *Store) Writes() int64 {
-	return s.set.Load() + s.setIf.Load() + s.delete.Load() + s.deleteIf.Load() + s.apply.Load() + s.setMany.Load() + s.dropPartition.Load()
+	return s.set.Load() + s.setIf.Load() + s.delete.Load() + s.deleteIf.Load() + s.apply.Load() + s.setMany.Load() + s.dropPartition.Load() + s.publish.Load()
 }
 
 type retriesKey struct{}
@@ -117,4 +118,14 @@ func (s *Store) addBytes(writes []kv.Write) {
 func (s *Store) DropPartition(ctx context.Context, partition []byte) error {
 	s.dropPartition.Add(1)
 	return kv.DropPartition(ctx, s.Store, partition)
+}
+
+// Publish implements [kv.Publisher].
+func (s *Store) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	s.publish.Add(1)
+	for _, r := range before {
+		s.bytes.Add(int64(len(r.Key) + len(r.Value)))
+	}
+	s.bytes.Add(int64(len(last.Key) + len(last.Value)))
+	return s.outcome(ctx, kv.Publish(ctx, s.Store, before, last, p))
 }

@@ -20,6 +20,8 @@ type Store struct {
 
 	// OnWrite, if set, is told of each write of one key that took place, and when. A nil value is a removal.
 	OnWrite func(clock int, partition, key, value []byte)
+	// Apart makes the steps of kv.Publish calls of their own, as for an engine that cannot do them in one.
+	Apart bool
 
 	mu         sync.Mutex
 	partitions map[string]bool // that were written to
@@ -126,6 +128,34 @@ func (s *Store) Apply(ctx context.Context, partition []byte, writes []kv.Write, 
 		first = writes[0].Key
 	}
 	return s.write(ctx, "Apply", partition, first, func(ctx context.Context) error { return s.Store.Apply(ctx, partition, writes, fence) })
+}
+
+// apart hides the capabilities of a store.
+type apart struct{ kv.Store }
+
+// Publish is one step, unless Apart is set.
+func (s *Store) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	if s.Apart {
+		return kv.Publish(ctx, apart{s}, before, last, p)
+	}
+	records := append(slices.Clone(before), last)
+	s.mu.Lock()
+	for i := range records {
+		r := &records[i]
+		r.Partition, r.Key, r.Value = bytes.Clone(r.Partition), bytes.Clone(r.Key), bytes.Clone(r.Value)
+		s.partitions[string(r.Partition)] = true
+	}
+	s.mu.Unlock()
+	before, last = records[:len(before)], records[len(before)]
+	return s.write(ctx, "Publish", last.Partition, last.Key, func(ctx context.Context) error {
+		err := kv.Publish(ctx, s.Store, before, last, p)
+		for _, r := range records {
+			if err == nil && s.OnWrite != nil {
+				s.OnWrite(s.scheduler.Now(), r.Partition, r.Key, r.Value)
+			}
+		}
+		return err
+	})
 }
 
 // DropPartition is one step here; engines may take several.

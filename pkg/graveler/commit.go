@@ -53,7 +53,8 @@ const (
 )
 
 // Commit makes a commit of everything that is uncommitted on a branch when it begins: exactly the writes that were acknowledged before the branch's token is sealed, and none after.
-// Others may go on staging meanwhile. Where nothing changed it returns ErrNoChanges, unless AllowEmpty is set.
+// Others may go on staging meanwhile. Commits to one branch by one process take turns; the next in turn takes along what those that wait have found staged, and they return it with AlreadyCommitted.
+// Where nothing changed it returns ErrNoChanges, unless AllowEmpty is set.
 // If it is cut off, all changes stay uncommitted and the next commit takes them. It costs what changed, not the size of the tree.
 func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchID, p CommitParams) (res CommitResult, err error) {
 	defer g.observe("commit", time.Now(), &err)
@@ -104,6 +105,8 @@ type committing struct {
 	params CommitParams
 	// sealed is the record after this commit's seal. The commit is of what it shows without its token: of the items up to its counter.
 	sealed *Branch
+	// unsealed is the record whose token is yet to be sealed; nil if none is.
+	unsealed *Branch
 
 	commit  *Commit // the outcome
 	already bool
@@ -121,14 +124,23 @@ func (c *committing) run(ctx context.Context, branch BranchID) error {
 	}
 }
 
-func (c *committing) try(ctx context.Context, branch BranchID) (err error) {
-	if c.sealed, err = c.g.seal(ctx, c.repo, branch, false); err != nil {
+func (c *committing) try(ctx context.Context, branch BranchID) error {
+	if err := c.begin(ctx, branch); err != nil {
 		return err
 	}
 	if c.nothingSealed() && !c.params.AllowEmpty {
 		return ErrNoChanges
 	}
 	if err := c.runHook(ctx); err != nil {
+		return err
+	}
+	// Of commits to a branch that wait for each other here, the next one takes along what all of them have found staged, and the others then have nothing to build.
+	leave, err := c.g.turns.enter(ctx, c.g.branchKey(c.repo, branch))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := c.sealInTurn(ctx); err != nil {
 		return err
 	}
 	_, err = c.g.moveBranch(ctx, c.repo, branch, ActionCommit, func(cur *Branch) (plan, error) { return c.build(ctx, cur) })
@@ -248,7 +260,11 @@ func (c *committing) takenAlong(ctx context.Context, cur *Branch) (bool, error) 
 	if c.nothingSealed() || c.params.AllowEmpty || c.stillListed(cur) {
 		return false, nil
 	}
-	for m, err := range c.g.moves(ctx, c.repo, cur, c.sealed.LastMove.Time+1) {
+	since := c.g.moves(ctx, c.repo, cur, c.sealed.LastMove.Time+1)
+	if last := cur.LastMove; last.Previous <= c.sealed.LastMove.Time && c.sealed.LastMove.Time < last.Time { // it is the only one
+		since = func(yield func(Move, error) bool) { yield(last, nil) }
+	}
+	for m, err := range since {
 		if err != nil {
 			return false, err
 		}

@@ -50,3 +50,22 @@ func TestCallsOfTheEngine(t *testing.T) {
 	require.NoError(t, f.Delete(ctx, "lake", "main", key("nothing here")))
 	require.Equal(t, map[string]int{"Get": 2}, f.kv.Counts(), "deleting nothing writes nothing")
 }
+
+// A commit of one change, alone on its branch, is two writes of the engine, whatever else it writes: the seal, and the record with all that must be there before it.
+func TestACommitOfOneChangeWritesTwice(t *testing.T) {
+	for _, url := range []string{"mem:", costlyFences} {
+		f := newFixtureAt(t, url)
+		f.set(t, "a", "1")
+		f.commit(t, "base")
+		f.set(t, "b", "2")
+		f.kv.Reset()
+		f.commit(t, "one change")
+		require.Equal(t, map[string]int{"Get": 3, "Scan": 2, "SetIf": 1, "Publish": 1}, f.kv.Counts(), "it reads the record of the repository once, and that of the branch twice")
+
+		// With nothing to commit it writes nothing.
+		f.kv.Reset()
+		_, err := f.Commit(context.Background(), "lake", "main", graveler.CommitParams{})
+		require.ErrorIs(t, err, graveler.ErrNoChanges)
+		require.Equal(t, map[string]int{"Get": 2, "Scan": 1}, f.kv.Counts())
+	}
+}

@@ -79,7 +79,8 @@ type Graveler struct {
 	commits      *otter.Cache[commitKey, *Commit]   // immutable
 	kept         *otter.Cache[commitKey, time.Time] // when a commit was found not to expire
 	reads        sharedReads
-	queue        queue
+	queue        queue // for compare-and-set on a branch's record
+	turns        queue // for commits to a branch
 	clock        watermark
 }
 
@@ -105,6 +106,7 @@ func New(c Config) (*Graveler, error) {
 		kept:         newCache[commitKey, time.Time](),
 		reads:        sharedReads{reads: map[branchKey]*readPair{}},
 		queue:        queue{slots: map[branchKey]*slot{}},
+		turns:        queue{slots: map[branchKey]*slot{}},
 	}
 	if g.now == nil {
 		g.now = time.Now

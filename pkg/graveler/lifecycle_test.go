@@ -23,6 +23,8 @@ type brokenRefs struct {
 	graveler.Refs
 	mu   sync.Mutex
 	fail func(call string) (before, after bool)
+	// apart publishes one record after the other.
+	apart bool
 	// afterwards is called once between the work of a call and its failure.
 	afterwards func()
 }
@@ -59,6 +61,33 @@ func (b *brokenRefs) PutBranch(ctx context.Context, r *graveler.Repository, br *
 	return s, err
 }
 
+func (b *brokenRefs) PublishBranch(ctx context.Context, r *graveler.Repository, br *graveler.Branch, before graveler.Preceding) (s graveler.Stamp, err error) {
+	if b.apart {
+		return b.publishApart(ctx, r, br, before)
+	}
+	err = b.around("PutBranch", func() error { s, err = b.Refs.PublishBranch(ctx, r, br, before); return err })
+	return s, err
+}
+
+func (b *brokenRefs) publishApart(ctx context.Context, r *graveler.Repository, br *graveler.Branch, before graveler.Preceding) (graveler.Stamp, error) {
+	if before.Commit != nil {
+		if err := b.PutCommit(ctx, r, before.Commit); err != nil {
+			return nil, err
+		}
+	}
+	if before.Move != nil {
+		if err := b.PutMove(ctx, r, br.UID, *before.Move); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range before.Cleanups {
+		if err := b.PutCleanup(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return b.PutBranch(ctx, r, br)
+}
+
 func (b *brokenRefs) RemoveBranch(ctx context.Context, r *graveler.Repository, br *graveler.Branch) error {
 	return b.around("RemoveBranch", func() error { return b.Refs.RemoveBranch(ctx, r, br) })
 }
@@ -90,34 +119,43 @@ func breakable() (edit func(*graveler.Config), breaks *func(call string) (before
 
 // Every call of a commit fails once, before or after its work. Then all is as if nothing had happened, or as if the commit had been made; a second try succeeds either way.
 func TestCommitCutOffAnywhereLosesNothing(t *testing.T) {
-	ctx := context.Background()
-	for at := 1; ; at++ {
-		for _, after := range []bool{false, true} {
-			edit, breaks := breakable()
-			f := newFixture(t, edit, dropAtOnce)
-			f.set(t, "a", "1")
-			first := f.commit(t, "first")
-			f.set(t, "b", "2")
-			require.NoError(t, f.DeletePrefix(ctx, "lake", "main", key("a")))
-			calls := 0
-			*breaks = func(string) (bool, bool) { calls++; return calls == at && !after, calls == at && after }
-			res, err := f.Commit(ctx, "lake", "main", graveler.CommitParams{Message: "second"})
-			if calls < at {
-				require.NoError(t, err)
-				require.Greater(t, at, 4, "the commit has that many calls")
-				return
-			}
-			*breaks = func(string) (bool, bool) { return false, false }
-			if err != nil {
-				require.ErrorIs(t, err, errBroken)
-				res, err = f.Commit(ctx, "lake", "main", graveler.CommitParams{Message: "again"})
-				require.NoError(t, err)
-			}
-			require.Equal(t, []graveler.CommitID{first.ID}, res.Commit.Parents)
-			require.Equal(t, []string{"b=2"}, show(t, f.Graveler, "main@", graveler.ListOptions{}))
-			require.Len(t, collect(t, f.BranchLog(ctx, "lake", "main", 0)), 3)
+	for apart, calls := range map[bool]int{false: 2, true: 6} { // seal and publish; seal, commit, move, two tokens, record
+		at := 1
+		for cutOffCommit(t, apart, at, false) && cutOffCommit(t, apart, at, true) {
+			at++
 		}
+		require.Equal(t, calls, at-1, "calls of a commit, published apart: %v", apart)
 	}
+}
+
+// cutOffCommit reports whether a commit makes so many calls.
+func cutOffCommit(t *testing.T, apart bool, at int, after bool) bool {
+	ctx := context.Background()
+	edit, breaks := breakable()
+	f := newFixture(t, edit, dropAtOnce)
+	f.config.Refs.(*brokenRefs).apart = apart
+	f.set(t, "a", "1")
+	first := f.commit(t, "first")
+	f.set(t, "b", "2")
+	require.NoError(t, f.DeletePrefix(ctx, "lake", "main", key("a")))
+	f.set(t, "c", "3")
+	calls := 0
+	*breaks = func(string) (bool, bool) { calls++; return calls == at && !after, calls == at && after }
+	res, err := f.Commit(ctx, "lake", "main", graveler.CommitParams{Message: "second"})
+	if calls < at {
+		require.NoError(t, err)
+		return false
+	}
+	*breaks = func(string) (bool, bool) { return false, false }
+	if err != nil {
+		require.ErrorIs(t, err, errBroken)
+		res, err = f.Commit(ctx, "lake", "main", graveler.CommitParams{Message: "again"})
+		require.NoError(t, err)
+	}
+	require.Equal(t, []graveler.CommitID{first.ID}, res.Commit.Parents)
+	require.Equal(t, []string{"b=2", "c=3"}, show(t, f.Graveler, "main@", graveler.ListOptions{}))
+	require.Len(t, collect(t, f.BranchLog(ctx, "lake", "main", 0)), 3)
+	return true
 }
 
 // An unknown outcome of the last write of a commit is settled by looking, so that the caller is told the truth.

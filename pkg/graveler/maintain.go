@@ -102,11 +102,11 @@ func counted(err error, n *int) error {
 	return err
 }
 
-// register enters a token among the partitions to drop. It is done before a record stops listing the token.
-func (g *Graveler) register(ctx context.Context, repo *Repository, branch BranchID, token string) error {
-	return g.refs.PutCleanup(ctx, Cleanup{
-		Partition: token, Registered: g.now().UnixNano(), RepositoryID: repo.ID, RepositoryUID: repo.UID, Branch: branch,
-	})
+// cleanupOf is the registration of a token among the partitions to drop. It is written before a record stops listing the token.
+func (g *Graveler) cleanupOf(repo *Repository, branch BranchID, token StagingToken) Cleanup {
+	return Cleanup{
+		Partition: string(token), Registered: g.now().UnixNano(), RepositoryID: repo.ID, RepositoryUID: repo.UID, Branch: branch,
+	}
 }
 
 // clean drops a registered partition if the grace period has passed and nothing lists it. The registration of one that is still listed stays: whoever

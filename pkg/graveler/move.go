@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // plan is what an operation makes of a branch record. It edits next, a copy of the current record, which has the head, the base and, as the oldest part of its list, the
@@ -135,28 +133,30 @@ func follows(from, cur *Branch) bool {
 	return slices.EqualFunc(cur.Items[newer:], from.Items, func(a, b Item) bool { return a.Number == b.Number })
 }
 
-// replace writes what must be there first and then next in the place of cur. On success next.Stamp is set.
+// replace writes next in the place of cur, and what must be there before it. On success next.Stamp is set.
 func (g *Graveler) replace(ctx context.Context, repo *Repository, cur, next *Branch, c *Commit) error {
-	// The three kinds of records do not depend on each other; written at the same time they can share a sync.
-	group, gctx := errgroup.WithContext(ctx)
+	before := Preceding{Commit: c}
 	if cur.LastMove.Time != 0 && next.LastMove.Time != cur.LastMove.Time {
-		group.Go(func() error { return g.refs.PutMove(gctx, repo, cur.UID, cur.LastMove) })
+		before.Move = &cur.LastMove
 	}
 	for _, token := range unlisted(cur, next) {
-		group.Go(func() error { return g.register(gctx, repo, cur.ID, string(token)) })
+		before.Cleanups = append(before.Cleanups, g.cleanupOf(repo, cur.ID, token))
 	}
-	if c != nil {
-		group.Go(func() error { return g.refs.PutCommit(gctx, repo, c) })
-	}
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("prepare a move of branch %s/%s: %w", repo.ID, cur.ID, err)
-	}
-	stamp, err := g.refs.PutBranch(ctx, repo, next)
-	if err != nil && !errors.Is(err, ErrChanged) {
-		stamp, err = g.settle(ctx, repo, cur, next, err)
+	publish := func() (Stamp, error) { return g.refs.PublishBranch(ctx, repo, next, before) }
+	stamp, err := publish()
+	switch {
+	case isRefusal(err):
+		return fmt.Errorf("move branch %s/%s: %w", repo.ID, cur.ID, err)
+	case err != nil && !errors.Is(err, ErrChanged):
+		stamp, err = g.settle(ctx, repo, cur, next, publish, err)
 	}
 	next.Stamp = stamp
 	return err
+}
+
+// isRefusal reports whether a write was refused for what it is: it has not taken place, and would not the next time.
+func isRefusal(err error) bool {
+	return errors.Is(err, ErrInvalidValue) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrClosed)
 }
 
 // unlisted returns the tokens that cur lists and next does not.
@@ -179,9 +179,9 @@ func tokens(b *Branch) []StagingToken {
 	return list
 }
 
-// settle finds out whether a write of next over cur, which ended in cause, took place, and repeats it where it did not.
+// settle finds out whether a write of next over cur, which ended in cause, took place, and publishes it again where it did not.
 // While the record is still cur, the write may yet land, and repeating the very same bytes decides it; once the record is neither, it can land no more.
-func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Branch, cause error) (Stamp, error) {
+func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Branch, publish func() (Stamp, error), cause error) (Stamp, error) {
 	unknown := func(why error) error {
 		if why != nil {
 			return fmt.Errorf("write branch %s/%s: outcome unknown: %w (then: %w)", repo.ID, cur.ID, cause, why)
@@ -200,7 +200,7 @@ func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Bran
 		case !bytes.Equal(now.Stamp, cur.Stamp):
 			return g.settleFromLog(ctx, repo, cur, next, now, unknown)
 		}
-		stamp, err := g.refs.PutBranch(ctx, repo, next)
+		stamp, err := publish()
 		if err == nil {
 			return stamp, nil
 		}

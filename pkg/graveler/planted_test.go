@@ -49,9 +49,9 @@ func (s *stale) GetBranch(ctx context.Context, r *graveler.Repository, id gravel
 // forced publishes whatever the record has become since it was read.
 type forced struct{ graveler.Refs }
 
-func (f forced) PutBranch(ctx context.Context, r *graveler.Repository, b *graveler.Branch) (graveler.Stamp, error) {
+func (f forced) PublishBranch(ctx context.Context, r *graveler.Repository, b *graveler.Branch, before graveler.Preceding) (graveler.Stamp, error) {
 	for {
-		stamp, err := f.Refs.PutBranch(ctx, r, b)
+		stamp, err := f.Refs.PublishBranch(ctx, r, b, before)
 		if !errors.Is(err, graveler.ErrChanged) || b.Stamp == nil {
 			return stamp, err
 		}
@@ -67,11 +67,16 @@ func (f forced) PutBranch(ctx context.Context, r *graveler.Repository, b *gravel
 // hasty drops a token when it is registered, while the record still lists it.
 type hasty struct{ graveler.Refs }
 
-func (h hasty) PutCleanup(ctx context.Context, c graveler.Cleanup) error {
-	if err := h.Refs.PutCleanup(ctx, c); err != nil {
-		return err
+func (h hasty) PublishBranch(ctx context.Context, r *graveler.Repository, b *graveler.Branch, before graveler.Preceding) (graveler.Stamp, error) {
+	for _, c := range before.Cleanups {
+		if err := h.PutCleanup(ctx, c); err != nil {
+			return nil, err
+		}
+		if err := h.DropPartition(ctx, c.Partition); err != nil {
+			return nil, err
+		}
 	}
-	return h.DropPartition(ctx, c.Partition)
+	return h.Refs.PublishBranch(ctx, r, b, before)
 }
 
 // Each part of the protocols is needed: without it the explorer soon finds a run that goes wrong.

@@ -124,6 +124,14 @@ func (i *interruptedRefs) PutBranch(ctx context.Context, r *graveler.Repository,
 	return i.Refs.PutBranch(ctx, r, b)
 }
 
+func (i *interruptedRefs) PublishBranch(ctx context.Context, r *graveler.Repository, b *graveler.Branch, before graveler.Preceding) (graveler.Stamp, error) {
+	if do := i.meanwhile; do != nil {
+		i.meanwhile = nil
+		do()
+	}
+	return i.Refs.PublishBranch(ctx, r, b, before)
+}
+
 // The record of a deletion is written, but the answer is lost. Before the caller looks, the deletion is finished and the branch made again, which must not be deleted too.
 func TestADeletionWithAnUnknownOutcomeDeletesOnce(t *testing.T) {
 	ctx := context.Background()

@@ -97,7 +97,7 @@ func (g *Graveler) stageRechecked(ctx context.Context, id RepositoryID, branch B
 			}
 			// The token may have been dropped before the write came: have it dropped once more.
 			if !slices.Contains(tokens(now), b.Token) {
-				if err := g.register(ctx, repo, branch, string(b.Token)); err != nil {
+				if err := g.refs.PutCleanup(ctx, g.cleanupOf(repo, branch, b.Token)); err != nil {
 					return err
 				}
 			}

@@ -45,9 +45,19 @@ type Branches interface {
 	GetBranch(ctx context.Context, repo *Repository, id BranchID) (*Branch, error)
 	// PutBranch writes b conditionally on b.Stamp and returns the stamp of what it wrote.
 	PutBranch(ctx context.Context, repo *Repository, b *Branch) (Stamp, error)
+	// PublishBranch is PutBranch for a record that must not be there before others are: whoever finds it finds these too. On ErrChanged, and where the outcome is unknown,
+	// any of them may have been written all the same.
+	PublishBranch(ctx context.Context, repo *Repository, b *Branch, before Preceding) (Stamp, error)
 	// RemoveBranch removes the record conditionally on b.Stamp.
 	RemoveBranch(ctx context.Context, repo *Repository, b *Branch) error
 	ScanBranches(ctx context.Context, repo *Repository, from BranchID) iter.Seq2[*Branch, error]
+}
+
+// Preceding are records that must be there before a branch record is. To write them twice is harmless.
+type Preceding struct {
+	Commit   *Commit // nil: none
+	Move     *Move   // of the log of the branch itself; nil: none
+	Cleanups []Cleanup
 }
 
 // Commits are immutable, so writing one twice is harmless.

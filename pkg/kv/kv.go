@@ -6,8 +6,8 @@
 // A [Store] maps (partition, key) to a value. It is narrow so that very different engines can give
 // it: point reads and writes, conditional writes, an ordered scan of one partition, and [Store.Apply],
 // an atomic batch guarded by a [Fence]. An engine that can do more says so with a capability
-// interface ([ManySetter], [PartitionDropper]); callers use [SetMany] and [DropPartition], which work
-// with any Store.
+// interface ([ManySetter], [PartitionDropper], [Publisher]); callers use [SetMany], [DropPartition] and
+// [Publish], which work with any Store.
 //
 // The pieces: [Open] picks an engine by the scheme of a URL and checks the schema version;
 // [GetMessage], [SetMessage], [SetMessageIf] and [ScanMessages] put protobuf messages on top; and for
@@ -80,8 +80,8 @@ type Store interface {
 	// when the fence, which may be nil, does not; in both cases nothing has changed. With no
 	// writes it only checks the fence.
 	//
-	// A key that serves as a fence must only ever be written by SetIf and DeleteIf: those two
-	// exclude the Apply calls that rely on it, and the other writes do not. A key that occurs
+	// A key that serves as a fence must only ever be written by SetIf, DeleteIf and, as the last
+	// record, Publish: those exclude the Apply calls that rely on it, and the other writes do not. A key that occurs
 	// twice, or that is also the fence, is [ErrDuplicateKey]. More than the engine can do at once
 	// is [ErrTooLarge]; every engine can do one write with one fence, and an engine with
 	// CheapFences at least 100 writes and 1 MiB.

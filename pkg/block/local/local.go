@@ -10,8 +10,10 @@
 // safe. Syncing later, together with others, was measured to cost the same as long as several
 // Puts run at a time (the file system groups their syncs), and would give up that second guarantee.
 //
-// Sync then syncs each directory on the way to a file, which another process may have created a
-// moment ago, and also each file, which somebody may have copied here.
+// Sync then syncs the directory that a file is in, which nobody may have synced since the file got its name,
+// and, unless this process has done so before, each directory further up, which another process may have created a moment
+// ago. It also syncs each file that is not as Put of this process left it: somebody may have copied it here.
+// What is done already is known by inode, so that a directory which somebody has moved away and replaced is synced anew.
 //
 // # Layout
 //
@@ -47,10 +49,12 @@ import (
 
 // storage reaches files through an os.Root, so that not even a symbolic link leads outside.
 type storage struct {
-	dir    string // as the caller named it, for messages
-	root   *os.Root
-	closed atomic.Bool
-	kept   kept
+	dir     string // as the caller named it, for messages
+	root    *os.Root
+	closed  atomic.Bool
+	kept    kept
+	durable durable
+	syncs   atomic.Int64
 }
 
 // check refuses a call that must not go ahead.
@@ -87,34 +91,42 @@ func (s *storage) put(ctx context.Context, name string, data []byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	temp, err := s.writeTemp(data)
+	temp, id, err := s.writeTemp(data)
 	if err != nil {
 		return err
 	}
 	if err := s.rename(temp, name); err != nil {
 		return errors.Join(cause(err), s.root.Remove(temp))
 	}
+	s.durable.addFile(name, id)
 	return nil
 }
 
 // writeTemp writes and syncs a temporary file, and leaves none behind when it fails.
-func (s *storage) writeTemp(data []byte) (string, error) {
-	name := path.Join(tempDir, rand.Text())
+func (s *storage) writeTemp(data []byte) (name string, id identity, err error) {
+	name = path.Join(tempDir, rand.Text())
 	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
-		return "", fmt.Errorf("create a temporary file: %w", cause(err))
+		return "", identity{}, fmt.Errorf("create a temporary file: %w", cause(err))
 	}
 	_, err = f.Write(data)
 	if err == nil {
+		s.syncs.Add(1)
 		err = f.Sync()
+	}
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil {
+			id = identityOf(info)
+		}
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return "", errors.Join(cause(err), s.root.Remove(name))
+		return "", identity{}, errors.Join(cause(err), s.root.Remove(name))
 	}
-	return name, nil
+	return name, id, nil
 }
 
 // rename creates directories only when they turn out to be missing, which is rare.
@@ -122,6 +134,12 @@ func (s *storage) rename(temp, name string) error {
 	err := s.root.Rename(temp, name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, err := s.root.Lstat(dir); err == nil {
+			break
+		}
+		s.durable.forgetDir(dir) // it may get the inode of one that somebody has removed
 	}
 	if err := s.root.MkdirAll(path.Dir(name), dirMode); err != nil {
 		return err
@@ -217,12 +235,9 @@ func (s *storage) stat(ctx context.Context, name string) (block.Info, error) {
 	if err := s.checkName(ctx, name); err != nil {
 		return block.Info{}, err
 	}
-	info, err := s.root.Lstat(name)
+	info, err := s.regular(name)
 	if err != nil {
 		return block.Info{}, err
-	}
-	if !isFile(info) {
-		return block.Info{}, block.ErrNotFound
 	}
 	return block.Info{Name: name, Size: info.Size(), ModTime: info.ModTime()}, nil
 }

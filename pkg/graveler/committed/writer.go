@@ -43,11 +43,11 @@ type unnamed struct {
 	task *task
 }
 
-// task is the writing of a file. The ID is set when done is closed, unless the writing failed.
+// task is the writing of a file. The ID is set when named is closed, unless making the file failed. The file need not be there then: only finish says that all are.
 type task struct {
-	done chan struct{}
-	id   rangefile.ID
-	ok   bool
+	named chan struct{}
+	id    rangefile.ID
+	ok    bool
 }
 
 func newWriter(ctx context.Context, s *Store, f *files) *writer {
@@ -72,28 +72,36 @@ func (w *writer) node(level int) *pending {
 // write takes the node over and writes it. It waits while enough others are being written. Children are written before
 // their parents, so a task that waits for others waits for such that have their goroutine.
 func (w *writer) write(p *pending) *task {
-	t := &task{done: make(chan struct{})}
+	t := &task{named: make(chan struct{})}
 	w.group.Go(func() error {
-		defer close(t.done)
-		for _, u := range p.unnamed {
-			<-u.task.done
-			if !u.task.ok {
-				return nil // the child's failure is the group's
-			}
-			p.builder.Name(u.slot, u.task.id)
+		if err := w.build(p, t); err != nil || !t.ok {
+			return err // or it is another's failure, which is the group's already
 		}
-		if err := w.ctx.Err(); err != nil {
-			return err
-		}
-		t.id, p.file = p.builder.Build(p.file)
 		if err := w.put(t.id, p.file); err != nil {
 			return fmt.Errorf("write %s: %w", w.files.path(t.id), err)
 		}
-		t.ok = true
 		w.spare.Put(p)
 		return nil
 	})
 	return t
+}
+
+// build makes the file, which gives it its name.
+func (w *writer) build(p *pending, t *task) error {
+	defer close(t.named)
+	for _, u := range p.unnamed {
+		<-u.task.named
+		if !u.task.ok {
+			return nil
+		}
+		p.builder.Name(u.slot, u.task.id)
+	}
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	t.id, p.file = p.builder.Build(p.file)
+	t.ok = true
+	return nil
 }
 
 // put makes sure that the file exists, is sound, and is not about to be removed for its age. One of another size is

@@ -19,11 +19,11 @@ func (s *Store) GetBranch(ctx context.Context, repo *graveler.Repository, id gra
 
 // PutBranch implements [graveler.Branches].
 func (s *Store) PutBranch(ctx context.Context, repo *graveler.Repository, b *graveler.Branch) (graveler.Stamp, error) {
-	stamp, err := s.putBranch(ctx, repo, b)
-	return stamp, wrap(err, "put branch %s/%s", repo.ID, b.ID)
+	return s.PublishBranch(ctx, repo, b, graveler.Preceding{})
 }
 
-func (s *Store) putBranch(ctx context.Context, repo *graveler.Repository, b *graveler.Branch) (graveler.Stamp, error) {
+// branchData is the stored form of a branch, on top of what it replaces.
+func branchData(b *graveler.Branch) (*refpb.BranchData, error) {
 	m := &refpb.BranchData{}
 	if err := overStamp(b.Stamp, m); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *Store) putBranch(ctx context.Context, repo *graveler.Repository, b *gra
 	if err := checkBranch(m); err != nil {
 		return nil, invalid("%v", err)
 	}
-	return s.put(ctx, locateBranch(repo, b.ID), m, b.Stamp)
+	return m, nil
 }
 
 // RemoveBranch implements [graveler.Branches].

@@ -13,7 +13,11 @@ import (
 
 // PutCleanup implements [graveler.Cleanups].
 func (s *Store) PutCleanup(ctx context.Context, c graveler.Cleanup) error {
-	m := &refpb.CleanupData{
+	return wrap(s.set(ctx, locate(cleanupsPartition, c.Partition), cleanupData(c)), "put cleanup of %s", c.Partition)
+}
+
+func cleanupData(c graveler.Cleanup) *refpb.CleanupData {
+	return &refpb.CleanupData{
 		Partition:     c.Partition,
 		Registered:    c.Registered,
 		RepositoryId:  string(c.RepositoryID),
@@ -21,7 +25,6 @@ func (s *Store) PutCleanup(ctx context.Context, c graveler.Cleanup) error {
 		Branch:        string(c.Branch),
 		Namespace:     c.Namespace,
 	}
-	return wrap(s.set(ctx, locate(cleanupsPartition, c.Partition), m), "put cleanup of %s", c.Partition)
 }
 
 // RemoveCleanup implements [graveler.Cleanups]. Where there is none it does nothing.

@@ -22,12 +22,20 @@ func (s *Store) PutCommit(ctx context.Context, repo *graveler.Repository, c *gra
 }
 
 func (s *Store) putCommit(ctx context.Context, repo *graveler.Repository, c *graveler.Commit) error {
+	m, err := commitData(c)
+	if err != nil {
+		return err
+	}
+	return s.set(ctx, locateCommit(repo, c.ID), m)
+}
+
+func commitData(c *graveler.Commit) (*refpb.CommitData, error) {
 	if c.ID == "" {
-		return invalid("commit without ID")
+		return nil, invalid("commit without ID")
 	}
 	created, err := nanoseconds(c.CreatedAt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m := &refpb.CommitData{
 		Id:         string(c.ID),
@@ -44,7 +52,7 @@ func (s *Store) putCommit(ctx context.Context, repo *graveler.Repository, c *gra
 	for _, p := range c.Parents {
 		m.Parents = append(m.Parents, string(p))
 	}
-	return s.set(ctx, locateCommit(repo, c.ID), m)
+	return m, nil
 }
 
 // RemoveCommit implements [graveler.Commits].

@@ -19,16 +19,24 @@ func (s *Store) PutMove(ctx context.Context, repo *graveler.Repository, branchUI
 }
 
 func (s *Store) putMove(ctx context.Context, repo *graveler.Repository, branchUID string, move graveler.Move) error {
+	at, m, err := moveRecord(repo, branchUID, move)
+	if err != nil {
+		return err
+	}
+	return s.set(ctx, at, m)
+}
+
+// moveRecord is the stored form of a move in a log, and where it is.
+func moveRecord(repo *graveler.Repository, branchUID string, move graveler.Move) (location, *refpb.MoveData, error) {
 	m := &refpb.MoveData{}
 	setMove(m, move)
 	if err := checkUID(branchUID); err != nil {
-		return err
+		return location{}, nil, err
 	}
 	if err := checkMove(m); err != nil {
-		return invalid("%v", err)
+		return location{}, nil, invalid("%v", err)
 	}
-	key := logOf(branchUID) + hexDigits(uint64(move.Time))
-	return s.set(ctx, locate(repo.Partition(), key), m)
+	return locate(repo.Partition(), logOf(branchUID)+hexDigits(uint64(move.Time))), m, nil
 }
 
 // ScanMoves implements [graveler.Moves].

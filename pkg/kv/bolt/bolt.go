@@ -51,7 +51,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Store is an open file. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
+// Store is an open file. It implements kv.Store, kv.ManySetter, kv.PartitionDropper and kv.Publisher.
 type Store struct {
 	kv.Writer
 	db        *bbolt.DB
@@ -62,6 +62,7 @@ type Store struct {
 var (
 	_ kv.ManySetter       = (*Store)(nil)
 	_ kv.PartitionDropper = (*Store)(nil)
+	_ kv.Publisher        = (*Store)(nil)
 )
 
 func newStore(db *bbolt.DB) *Store {

@@ -77,11 +77,35 @@ func (b *batch) perform(tx *bbolt.Tx, w kv.Write) (changed bool, err error) {
 		}
 		return true, tx.Bucket(bucketName(b.partition)).Delete(w.Key)
 	}
-	bucket, err := tx.CreateBucketIfNotExists(bucketName(b.partition))
+	return true, put(tx, b.partition, w.Key, w.Value)
+}
+
+func put(tx *bbolt.Tx, partition, key, value []byte) error {
+	bucket, err := tx.CreateBucketIfNotExists(bucketName(partition))
 	if err != nil {
-		return true, err
+		return err
 	}
-	return true, bucket.Put(w.Key, w.Value)
+	return bucket.Put(key, value)
+}
+
+// Publish performs all writes in one transaction, or none.
+func (s *Store) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	err := s.Limits().CheckPublish(before, last, p)
+	if err == nil {
+		final := &batch{partition: last.Partition, writes: []kv.Write{{Key: last.Key, Value: last.Value, If: &p}}}
+		err = s.write(ctx, func(tx *bbolt.Tx) (bool, error) {
+			if err := final.check(tx); err != nil {
+				return false, err
+			}
+			for _, r := range before {
+				if err := put(tx, r.Partition, r.Key, r.Value); err != nil {
+					return true, err
+				}
+			}
+			return final.run(tx)
+		})
+	}
+	return kv.Wrap("publish", last.Partition, last.Key, err)
 }
 
 // DropPartition removes a partition in one transaction. It reads all pages of the partition.

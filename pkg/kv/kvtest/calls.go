@@ -27,6 +27,7 @@ func everyWrite(ctx context.Context, s kv.Store, partition, key, value []byte, p
 		"DeleteIf":      s.DeleteIf(ctx, partition, key, p),
 		"Apply":         s.Apply(ctx, partition, []kv.Write{{Key: key, Value: value, If: &p}}, nil),
 		"SetMany":       kv.SetMany(ctx, s, partition, []kv.Write{{Key: key, Value: value}}),
+		"Publish":       kv.Publish(ctx, s, nil, kv.Record{Partition: partition, Key: key, Value: value}, p),
 		"DropPartition": kv.DropPartition(ctx, s, partition),
 	}
 }

@@ -20,10 +20,11 @@ type Counter struct {
 var (
 	_ kv.ManySetter       = (*Counter)(nil)
 	_ kv.PartitionDropper = (*Counter)(nil)
+	_ kv.Publisher        = (*Counter)(nil)
 )
 
-// Counting wraps a store. A scan counts once, however many pages it reads; kv.SetMany and
-// kv.DropPartition count once too, whether or not the store is capable of them; Limits and Close,
+// Counting wraps a store. A scan counts once, however many pages it reads; kv.SetMany,
+// kv.DropPartition and kv.Publish count once too, whether or not the store is capable of them; Limits and Close,
 // which reach no engine, do not count.
 func Counting(s kv.Store) *Counter {
 	return &Counter{store: s, counts: make(map[string]int)}
@@ -105,6 +106,11 @@ func (c *Counter) SetMany(ctx context.Context, partition []byte, writes []kv.Wri
 func (c *Counter) DropPartition(ctx context.Context, partition []byte) error {
 	c.count("DropPartition")
 	return kv.DropPartition(ctx, c.store, partition)
+}
+
+func (c *Counter) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	c.count("Publish")
+	return kv.Publish(ctx, c.store, before, last, p)
 }
 
 func (c *Counter) Limits() kv.Limits { return c.store.Limits() }

@@ -17,12 +17,12 @@ var ErrInjected = errors.New("injected fault")
 
 // Op is a call on its way to a store.
 type Op struct {
-	// Method is the name of the method of kv.Store, kv.ManySetter or kv.PartitionDropper, or Next
+	// Method is the name of the method of kv.Store, kv.ManySetter, kv.PartitionDropper or kv.Publisher, or Next
 	// for one step of a scan.
 	Method string
 
 	Partition string // empty for Close
-	Key       string // for Get, Set, SetIf, Delete and DeleteIf
+	Key       string // for Get, Set, SetIf, Delete, DeleteIf and, of the last record, Publish
 
 	N      int // how many calls of this method there have been, this one included
 	Writes int // for a method that writes: how many such calls there have been, this one included
@@ -41,12 +41,13 @@ type FaultyStore struct {
 var (
 	_ kv.ManySetter       = (*FaultyStore)(nil)
 	_ kv.PartitionDropper = (*FaultyStore)(nil)
+	_ kv.Publisher        = (*FaultyStore)(nil)
 )
 
 // Faulty wraps a store so that every call but Limits goes through the script; nil stands for one that
 // makes every call. The arguments are copied, so that a script may make a call when its caller has
-// long had an answer. SetMany and DropPartition reach the script as such if the store is capable of
-// them, and else as the calls that kv.SetMany and kv.DropPartition make instead.
+// long had an answer. SetMany, DropPartition and Publish reach the script as such if the store is capable
+// of them, and else as the calls that kv.SetMany, kv.DropPartition and kv.Publish make instead.
 func Faulty(store kv.Store, script Script) *FaultyStore {
 	if script == nil {
 		script = Chain()
@@ -176,6 +177,22 @@ func (f *FaultyStore) DropPartition(ctx context.Context, partition []byte) error
 	own(&partition)
 	return f.write(ctx, opOn("DropPartition", partition, nil), func(ctx context.Context) error {
 		return dropper.DropPartition(ctx, partition)
+	})
+}
+
+// Publish implements kv.Publisher.
+func (f *FaultyStore) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	publisher, ok := f.store.(kv.Publisher)
+	if !ok {
+		return kv.Publish(ctx, incapable{f}, before, last, p)
+	}
+	before = slices.Clone(before)
+	for i := range before {
+		own(&before[i].Partition, &before[i].Key, &before[i].Value)
+	}
+	own(&last.Partition, &last.Key, &last.Value)
+	return f.write(ctx, opOn("Publish", last.Partition, last.Key), func(ctx context.Context) error {
+		return publisher.Publish(ctx, before, last, p)
 	})
 }
 

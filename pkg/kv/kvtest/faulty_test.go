@@ -91,6 +91,7 @@ func TestScriptsAreToldWhatIsCalled(t *testing.T) {
 	require.NoError(t, f.DeleteIf(ctx, p, k, kv.Present))
 	require.NoError(t, f.Delete(ctx, p, k))
 	require.NoError(t, kv.DropPartition(ctx, f, p))
+	require.NoError(t, kv.Publish(ctx, f, nil, kv.Record{Partition: p, Key: k, Value: v}, kv.Absent))
 	require.NoError(t, f.Close())
 	require.Equal(t, []kvtest.Op{
 		{Method: "Set", Partition: "p", Key: "k", N: 1, Writes: 1},
@@ -105,6 +106,7 @@ func TestScriptsAreToldWhatIsCalled(t *testing.T) {
 		{Method: "DeleteIf", Partition: "p", Key: "k", N: 1, Writes: 6},
 		{Method: "Delete", Partition: "p", Key: "k", N: 1, Writes: 7},
 		{Method: "DropPartition", Partition: "p", N: 1, Writes: 8},
+		{Method: "Publish", Partition: "p", Key: "k", N: 1, Writes: 9},
 		{Method: "Close", N: 1},
 	}, ops)
 }
@@ -118,6 +120,14 @@ func TestBulkCallsOfAnIncapableStoreFailOneByOne(t *testing.T) {
 	require.False(t, has(t, s, []byte("2")))
 	require.NoError(t, kv.DropPartition(t.Context(), f, p))
 	require.False(t, has(t, s, []byte("1")))
+
+	f = kvtest.Faulty(plain{s}, kvtest.FailBefore(kvtest.Nth("SetIf", 1)))
+	before, last := []kv.Record{{Partition: p, Key: []byte("before"), Value: v}}, kv.Record{Partition: p, Key: []byte("last"), Value: v}
+	require.ErrorIs(t, kv.Publish(t.Context(), f, before, last, kv.Absent), kvtest.ErrInjected)
+	require.True(t, has(t, s, []byte("before")))
+	require.False(t, has(t, s, []byte("last")))
+	require.NoError(t, kv.Publish(t.Context(), f, before, last, kv.Absent))
+	require.True(t, has(t, s, []byte("last")))
 }
 
 func TestAScanThatFailsInTheMiddleStaysFailed(t *testing.T) {

@@ -69,7 +69,7 @@ func tooLarge(t *testing.T, h Harness) {
 			refused(err, len(key), l.KeyBytes)
 		}
 	}
-	for _, name := range []string{"Set", "SetIf", "Apply", "SetMany"} {
+	for _, name := range []string{"Set", "SetIf", "Apply", "SetMany", "Publish"} {
 		refused(everyCall(ctx, s, ok, ok, value, kv.Absent)[name], len(value), l.ValueBytes)
 	}
 	requireMissing(t, s, ok, ok)
@@ -97,7 +97,7 @@ func missingParts(t *testing.T, h Harness) {
 	require.ErrorIs(t, calls["SetIf"], kv.ErrMissingValue)
 
 	calls = everyCall(ctx, s, ok, []byte("unconditional"), ok, kv.Predicate{})
-	for _, name := range []string{"SetIf", "DeleteIf", "Apply"} {
+	for _, name := range []string{"SetIf", "DeleteIf", "Apply", "Publish"} {
 		require.ErrorIs(t, calls[name], kv.ErrMissingPredicate)
 	}
 	require.ErrorIs(t, s.Apply(ctx, ok, nil, &kv.Fence{Partition: ok, Key: ok}), kv.ErrMissingPredicate)

@@ -19,7 +19,8 @@
 //     than a plain write, the other writes are Apply of one element.
 //  6. Whatever else fails, fail with the engine's error, wrapped: the caller takes the outcome for
 //     unknown. Repeat a write only if it is certain that it was not executed.
-//  7. Add kv.ManySetter and kv.PartitionDropper if the engine has something better than a loop.
+//  7. Add kv.ManySetter, kv.PartitionDropper and kv.Publisher if the engine has something better than one call
+//     after the other.
 //
 // Then run the suite in a test of the engine's package:
 //
@@ -92,6 +93,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("predicates", func(t *testing.T) { predicates(t, h) })
 	t.Run("scans", func(t *testing.T) { scans(t, h) })
 	t.Run("applies", func(t *testing.T) { applies(t, h) })
+	t.Run("publishes", func(t *testing.T) { publishes(t, h) })
 	t.Run("races", func(t *testing.T) { races(t, h) })
 	t.Run("histories", func(t *testing.T) { histories(t, h) })
 	t.Run("bulk", func(t *testing.T) { bulk(t, h) })

@@ -20,7 +20,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Store is an engine in memory. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
+// Store is an engine in memory. It implements kv.Store, kv.ManySetter, kv.PartitionDropper and kv.Publisher.
 type Store struct {
 	kv.Writer
 	readOnly bool
@@ -33,6 +33,7 @@ type Store struct {
 var (
 	_ kv.ManySetter       = (*Store)(nil)
 	_ kv.PartitionDropper = (*Store)(nil)
+	_ kv.Publisher        = (*Store)(nil)
 )
 
 // New returns an empty store with cheap fences.

@@ -4,6 +4,7 @@ package mem
 
 import (
 	"context"
+	"slices"
 
 	"github.com/moraine-store/moraine/pkg/kv"
 )
@@ -51,11 +52,7 @@ func (s *Store) apply(ctx context.Context, partition []byte, writes []kv.Write, 
 			return w.Key, kv.ErrPredicateFailed
 		}
 	}
-	list, ok := s.partitions[string(partition)]
-	if !ok {
-		list = newSkipList()
-		s.partitions[string(partition)] = list
-	}
+	list := s.list(partition)
 	for _, w := range writes {
 		if w.Value == nil {
 			list.delete(w.Key)
@@ -64,6 +61,40 @@ func (s *Store) apply(ctx context.Context, partition []byte, writes []kv.Write, 
 		}
 	}
 	return nil, nil
+}
+
+// Publish performs all writes in one step, or none.
+func (s *Store) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	err := s.Bounds.CheckPublish(before, last, p)
+	if err == nil {
+		err = s.publish(ctx, before, last, p)
+	}
+	return kv.Wrap("publish", last.Partition, last.Key, err)
+}
+
+func (s *Store) publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(ctx); err != nil {
+		return err
+	}
+	if !p.Holds(s.lookup(last.Partition, last.Key)) {
+		return kv.ErrPredicateFailed
+	}
+	for _, r := range append(slices.Clip(before), last) {
+		s.list(r.Partition).set(r.Key, r.Value)
+	}
+	return nil
+}
+
+// list returns the list of a partition, a new one if there is none. It needs the lock.
+func (s *Store) list(partition []byte) *skipList {
+	list, ok := s.partitions[string(partition)]
+	if !ok {
+		list = newSkipList()
+		s.partitions[string(partition)] = list
+	}
+	return list
 }
 
 // writable needs the lock.

@@ -83,7 +83,7 @@ func (s *Store) beginDrop(ctx context.Context, partition []byte, all span) (*com
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return s.begin(h, partition, []span{all}, func(b *pebble.Batch) error {
+	return s.begin(h, [][]byte{partition}, []span{all}, func(b *pebble.Batch) error {
 		return b.DeleteRange(all.low, all.high, nil)
 	})
 }

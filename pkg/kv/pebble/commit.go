@@ -20,11 +20,11 @@ import (
 // It is enough to wait for the latest commit of a stripe: those before it were applied, and so
 // logged, earlier, and a sync of the log makes all durable that was logged before.
 type commit struct {
-	partition []byte
-	batch     *pebble.Batch
-	changes   []span
-	settled   chan struct{}
-	err       error // once settled
+	partitions [][]byte // that it changes
+	batch      *pebble.Batch
+	changes    []span
+	settled    chan struct{}
+	err        error // once settled
 }
 
 // wait returns when the commit is settled, with its outcome.
@@ -66,10 +66,12 @@ func (u *unsettled) index(partition []byte) int {
 }
 
 func (u *unsettled) add(c *commit) {
-	slot := &u.table[u.index(c.partition)]
-	slot.Lock()
-	defer slot.Unlock()
-	slot.commits[c] = struct{}{}
+	for _, p := range c.partitions {
+		slot := &u.table[u.index(p)]
+		slot.Lock()
+		slot.commits[c] = struct{}{}
+		slot.Unlock()
+	}
 }
 
 // settle gives a commit its outcome.
@@ -79,10 +81,12 @@ func (u *unsettled) settle(c *commit, err error) {
 		u.doubtful = append(u.doubtful, c.changes...)
 		u.mu.Unlock()
 	}
-	slot := &u.table[u.index(c.partition)]
-	slot.Lock()
-	delete(slot.commits, c)
-	slot.Unlock()
+	for _, p := range c.partitions {
+		slot := &u.table[u.index(p)]
+		slot.Lock()
+		delete(slot.commits, c)
+		slot.Unlock()
+	}
 	c.changes, c.batch = nil, nil // a stripe may remember the commit for long
 	c.err = err
 	close(c.settled)

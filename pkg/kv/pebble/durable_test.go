@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -118,14 +119,15 @@ func TestWhatIsAcknowledgedSurvivesAKill(t *testing.T) {
 }
 
 // underWay returns the number of commits that are visible and not yet settled.
-func (s *Store) underWay() (n int) {
+func (s *Store) underWay() int {
+	commits := map[*commit]struct{}{}
 	for i := range s.unsettled.table {
 		slot := &s.unsettled.table[i]
 		slot.Lock()
-		n += len(slot.commits)
+		maps.Copy(commits, slot.commits)
 		slot.Unlock()
 	}
-	return n
+	return len(commits)
 }
 
 func TestWaitingWritesShareASync(t *testing.T) {
@@ -191,6 +193,18 @@ func TestNothingIsReadBeforeItIsDurable(t *testing.T) {
 				return s.Apply(ctx, part, []kv.Write{{Key: []byte("k"), Value: []byte("new")}, {Key: []byte("l"), Value: []byte("new")}}, nil)
 			},
 			map[string]func(context.Context, *Store) (string, error){"get": get, "scan": scan, "refused": refused, "fence failed": fenceFailed},
+		},
+		"publish before": {
+			func(ctx context.Context, s *Store) error {
+				return s.Publish(ctx, []kv.Record{{Partition: part, Key: []byte("k"), Value: []byte("new")}}, kv.Record{Partition: []byte("last"), Key: []byte("l"), Value: []byte("new")}, kv.Absent)
+			},
+			map[string]func(context.Context, *Store) (string, error){"get": get, "scan": scan, "refused": refused, "fence failed": fenceFailed},
+		},
+		"publish last": {
+			func(ctx context.Context, s *Store) error {
+				return s.Publish(ctx, []kv.Record{{Partition: []byte("before"), Key: []byte("l"), Value: []byte("new")}}, kv.Record{Partition: part, Key: []byte("k"), Value: []byte("new")}, kv.Present)
+			},
+			map[string]func(context.Context, *Store) (string, error){"get": get, "scan": scan, "refused": refused, "publish refused": publishRefused, "fence failed": fenceFailed, "fence holds": fenceHolds},
 		},
 		"delete": {
 			func(ctx context.Context, s *Store) error { return s.Delete(ctx, part, []byte("k")) },
@@ -274,6 +288,14 @@ func scan(ctx context.Context, s *Store) (string, error) {
 
 func refused(ctx context.Context, s *Store) (string, error) {
 	err := s.SetIf(ctx, part, []byte("k"), []byte("mine"), kv.Equals([]byte("old")))
+	if errors.Is(err, kv.ErrPredicateFailed) {
+		return "refused", nil
+	}
+	return "", err
+}
+
+func publishRefused(ctx context.Context, s *Store) (string, error) {
+	err := s.Publish(ctx, nil, kv.Record{Partition: part, Key: []byte("k"), Value: []byte("mine")}, kv.Equals([]byte("old")))
 	if errors.Is(err, kv.ErrPredicateFailed) {
 		return "refused", nil
 	}

@@ -60,7 +60,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Store is an open directory. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
+// Store is an open directory. It implements kv.Store, kv.ManySetter, kv.PartitionDropper and kv.Publisher.
 type Store struct {
 	kv.Writer
 	db        *pebble.DB
@@ -78,6 +78,7 @@ type Store struct {
 var (
 	_ kv.ManySetter       = (*Store)(nil)
 	_ kv.PartitionDropper = (*Store)(nil)
+	_ kv.Publisher        = (*Store)(nil)
 )
 
 func newStore(db *pebble.DB, d *disk, lock io.Closer, readOnly bool) *Store {

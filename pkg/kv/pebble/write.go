@@ -86,12 +86,16 @@ func (s *Store) evaluate(partition []byte, writes []kv.Write, fence *kv.Fence) (
 	if len(writes) == 0 {
 		return nil, nil, nil
 	}
-	changes := make([]span, len(keys))
-	for i, k := range keys {
-		changes[i] = oneKey(k)
-	}
-	c, err := s.begin(h, partition, changes, func(b *pebble.Batch) error { return fill(b, keys, writes) })
+	c, err := s.begin(h, [][]byte{partition}, spansOf(keys), func(b *pebble.Batch) error { return fill(b, keys, writes) })
 	return c, nil, err
+}
+
+func spansOf(keys [][]byte) []span {
+	spans := make([]span, len(keys))
+	for i, k := range keys {
+		spans[i] = oneKey(k)
+	}
+	return spans
 }
 
 func (s *Store) holds(k []byte, p kv.Predicate) (bool, error) {
@@ -116,12 +120,12 @@ func fill(b *pebble.Batch, keys [][]byte, writes []kv.Write) error {
 
 // begin makes a batch visible and starts to make it durable. The stripes of all that it changes are
 // held exclusively.
-func (s *Store) begin(h held, partition []byte, changes []span, fill func(*pebble.Batch) error) (*commit, error) {
+func (s *Store) begin(h held, partitions [][]byte, changes []span, fill func(*pebble.Batch) error) (*commit, error) {
 	b := s.db.NewBatch()
 	if err := fill(b); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	c := &commit{partition: partition, batch: b, changes: changes, settled: make(chan struct{})}
+	c := &commit{partitions: partitions, batch: b, changes: changes, settled: make(chan struct{})}
 	s.unsettled.add(c)
 	h.announce(c)
 	if err := s.db.ApplyNoSyncWait(b, pebble.Sync); err != nil {

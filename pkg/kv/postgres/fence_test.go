@@ -116,22 +116,37 @@ func TestApplyWaitsForAChangeOfItsFence(t *testing.T) {
 	}
 }
 
-func TestSetIfWaitsForThoseWhoRelyOnTheFence(t *testing.T) {
-	url := testpg.Start(t).NewDatabase(t)
-	s, ctx := open(t, url), t.Context()
-	require.NoError(t, s.SetIf(ctx, fenced.Partition, fenced.Key, []byte("old"), kv.Absent))
-	tx, err := connect(t, url).Begin(ctx)
-	require.NoError(t, err)
-	_, err = tx.Exec(ctx, lockShared, lockOf(fenced.Partition, fenced.Key))
-	require.NoError(t, err)
-	require.NoError(t, s.Apply(ctx, part, everyApply()["sets"], &fenced), "fences are shared")
+func TestAChangeWaitsForThoseWhoRelyOnTheFence(t *testing.T) {
+	server := testpg.Start(t)
+	for name, change := range map[string]func(ctx context.Context, s *Store) error{
+		"SetIf": func(ctx context.Context, s *Store) error {
+			return s.SetIf(ctx, fenced.Partition, fenced.Key, []byte("new"), fenced.Predicate)
+		},
+		"Publish": func(ctx context.Context, s *Store) error {
+			before := []kv.Record{{Partition: []byte("before"), Key: []byte("b"), Value: []byte("v")}, {Partition: fenced.Partition, Key: []byte("a"), Value: []byte("v")}}
+			return s.Publish(ctx, before, kv.Record{Partition: fenced.Partition, Key: fenced.Key, Value: []byte("new")}, fenced.Predicate)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := server.NewDatabase(t)
+			s, ctx := open(t, url), t.Context()
+			require.NoError(t, s.SetIf(ctx, fenced.Partition, fenced.Key, []byte("old"), kv.Absent))
+			tx, err := connect(t, url).Begin(ctx)
+			require.NoError(t, err)
+			_, err = tx.Exec(ctx, lockShared, lockOf(fenced.Partition, fenced.Key))
+			require.NoError(t, err)
+			require.NoError(t, s.Apply(ctx, part, everyApply()["sets"], &fenced), "fences are shared")
 
-	outcome := make(chan error, 1)
-	go func() { outcome <- s.SetIf(ctx, fenced.Partition, fenced.Key, []byte("new"), fenced.Predicate) }()
-	eventually(t, connect(t, url), 1, `select count(*) from pg_locks where locktype = 'advisory' and not granted`)
-	require.NoError(t, tx.Commit(ctx))
-	require.NoError(t, <-outcome)
-	require.ErrorIs(t, s.Apply(ctx, part, everyApply()["sets"], &fenced), kv.ErrFenceFailed)
+			outcome := make(chan error, 1)
+			go func() { outcome <- change(ctx, s) }()
+			watcher := connect(t, url)
+			eventually(t, watcher, 1, `select count(*) from pg_locks where locktype = 'advisory' and not granted`)
+			require.Zero(t, count(t, watcher, `select count(*) from moraine.kv where partition_key = $1`, []byte("before")))
+			require.NoError(t, tx.Commit(ctx))
+			require.NoError(t, <-outcome)
+			require.ErrorIs(t, s.Apply(ctx, part, everyApply()["sets"], &fenced), kv.ErrFenceFailed)
+		})
+	}
 }
 
 // TestCallsGiveUpWaiting ends the context of calls that wait for a lock.

@@ -56,7 +56,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Store is a store in a database. It implements kv.Store, kv.ManySetter and kv.PartitionDropper.
+// Store is a store in a database. It implements kv.Store, kv.ManySetter, kv.PartitionDropper and kv.Publisher.
 type Store struct {
 	pool     *pgxpool.Pool
 	readOnly bool
@@ -71,6 +71,7 @@ type Store struct {
 var (
 	_ kv.ManySetter       = (*Store)(nil)
 	_ kv.PartitionDropper = (*Store)(nil)
+	_ kv.Publisher        = (*Store)(nil)
 )
 
 // Open is the kv.Opener of postgres://... It connects, and creates the tables unless the store is

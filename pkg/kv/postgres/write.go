@@ -73,23 +73,28 @@ func (s *Store) runGroup(ctx context.Context, l lane, rows []row) error {
 }
 
 func (s *Store) setAll(ctx context.Context, rows []row, fence *kv.Fence) error {
-	partitions, keys, values := make([][]byte, len(rows)), make([][]byte, len(rows)), make([][]byte, len(rows))
-	for i, r := range rows {
-		partitions[i], keys[i], values[i] = r.partition, r.key, r.value
-	}
 	if fence == nil {
 		return s.write(ctx, func(conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, setAll, partitions, keys, values)
+			_, err := conn.Exec(ctx, setAll, columns(rows)...)
 			return err
 		})
 	}
 	var held bool
-	arguments := append(fenceArguments(fence), partitions, keys, values)
+	arguments := append(fenceArguments(fence), columns(rows)...)
 	err := s.transact(ctx, []query{hold(fence), {setAllFenced, arguments}}, &held)
 	if err == nil && !held {
 		return kv.ErrFenceFailed
 	}
 	return err
+}
+
+// columns returns the arguments that hand rows to a statement.
+func columns(rows []row) []any {
+	partitions, keys, values := make([][]byte, len(rows)), make([][]byte, len(rows)), make([][]byte, len(rows))
+	for i, r := range rows {
+		partitions[i], keys[i], values[i] = r.partition, r.key, r.value
+	}
+	return []any{partitions, keys, values}
 }
 
 func (s *Store) deleteAll(ctx context.Context, partition []byte, rows []row) error {
