@@ -108,7 +108,7 @@ func (s branchState) next(e *event) (branchState, bool) {
 		if errors.Is(e.err, graveler.ErrNoChanges) {
 			return s, e.do == "commit" && e.views[s.view]
 		}
-		return s, e.err == nil && e.view == s.view
+		return s, e.err == nil && s.commits(e)
 	case "commit-part":
 		if errors.Is(e.err, graveler.ErrNoChanges) {
 			return s, true // the head had all of the part at some time since the commit's seal, which the model does not know
@@ -136,6 +136,19 @@ func (s branchState) next(e *event) (branchState, bool) {
 		return branchState{}, e.err == nil
 	}
 	return s.after(e.step), e.err == nil
+}
+
+// commits reports whether a commit can hold what it does. What is written while it is under way need not be in it: where the head is moved then too, below its changes and what was written since, the head shows there.
+func (s branchState) commits(e *event) bool {
+	views := []string{s.view}
+	for _, k := range e.overlapped {
+		for _, view := range slices.Clone(views) {
+			without := entriesOf(view)
+			copyPart(without, entriesOf(s.head), func(other string) bool { return other == k })
+			views = append(views, viewOf(without))
+		}
+	}
+	return slices.Contains(views, e.view)
 }
 
 // unknown returns the state if a step whose outcome is unknown took place after all.

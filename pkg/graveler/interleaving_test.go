@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/moraine-store/moraine/internal/explore"
 )
 
@@ -113,6 +115,15 @@ func TestRandomProgramsInRandomOrder(t *testing.T) {
 		t.Run(fmt.Sprintf("costly fences %v", costly), func(t *testing.T) {
 			sample(t, n, func(seed uint64) string { return runProgram(t, randomProgram(seed), costly, explore.NewDraw(seed), 0) })
 		})
+	}
+}
+
+// Seeds that once failed.
+func TestProgramsThatFailed(t *testing.T) {
+	for _, seed := range []uint64{
+		4325133084328679435, // a commit whose changes a merge took along into the base, while others wrote
+	} {
+		require.Empty(t, runProgram(t, randomProgram(seed), false, explore.NewDraw(seed), 0))
 	}
 }
 
