@@ -76,6 +76,7 @@ func (g *Graveler) createBranch(ctx context.Context, repo *Repository, id Branch
 	case !errors.Is(err, ErrBranchNotFound):
 		return nil, err
 	}
+	began := g.now()
 	now, err := g.moveTime(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -91,6 +92,10 @@ func (g *Graveler) createBranch(ctx context.Context, repo *Repository, id Branch
 		return nil, err
 	}
 	b.Stamp, err = g.refs.PutBranch(ctx, repo, b)
+	if err == nil && g.elapsed(began) > FileGrace/2 {
+		// This process was stopped for so long that the name of a log without moves may have been removed.
+		err = g.refs.PutLogName(ctx, repo, id, b.UID)
+	}
 	if err != nil && !errors.Is(err, ErrChanged) {
 		// Unknown outcome: the record tells, unless the write is still on its way, which the error then says.
 		if stored, readErr := g.readBranch(ctx, repo, id); readErr == nil && stored.Nonce == b.Nonce {

@@ -61,6 +61,12 @@ func (w *watermark) use(t int64) {
 	w.highest = max(w.highest, t)
 }
 
+// elapsed returns how much time has passed since began, by whichever of this machine's clocks says more: the monotonic one may stand still while the machine sleeps, the other may be set back.
+func (g *Graveler) elapsed(began time.Time) time.Duration {
+	now := g.now()
+	return max(now.Sub(began), now.Round(0).Sub(began.Round(0)))
+}
+
 // ClockWatermark returns the newest time that any process has used for a move, give or take a minute; the zero time where none has.
 func (g *Graveler) ClockWatermark(ctx context.Context) (time.Time, error) {
 	highest, err := g.refs.Watermark(ctx)

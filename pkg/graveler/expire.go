@@ -17,8 +17,9 @@ var ErrExpired = errors.New("entries of the commit have expired")
 //	expired   Nobody may look at the tree any more, nor give the commit a name. This cannot be taken back.
 //	removed   The files have gone, as far as no other tree has them.
 //
-// What somebody makes to rely on a commit (a branch, a tag, a pin, a head) is written within FileGrace of the call of referable. So who marks a commit as pending, finds later than that that there is still
-// nothing, and then succeeds in replacing the very record that he wrote, knows that nobody relies on the commit.
+// What somebody makes to rely on a commit (a branch, a tag, a pin, a head) is written within FileGrace of the call of referable, or referable is called once more afterwards. So who finds a mark that is older than FileGrace,
+// then looks and finds nothing that keeps the commit, and then succeeds in replacing the very record that he found, knows that nobody relies on the commit. For that the time in a mark is that at which it was written, not that at which the
+// run began: it must not be older than the mark, however long the run had been stopped.
 
 // referable makes sure that a commit is one that a name can be given to, a head made of, or a pin put on: its tree is there, and will not go before there was time to write that.
 // It returns ErrExpired where that is too late. It costs a read.
@@ -53,7 +54,7 @@ func (g *Graveler) hasExpired(ctx context.Context, repo *Repository, id CommitID
 // readableTree returns the tree of a commit for those who look into it, or ErrExpired. That a commit was not even pending is remembered for a while, in which its files cannot go.
 func (g *Graveler) readableTree(ctx context.Context, repo *Repository, c *Commit) (MetaRangeID, error) {
 	k, now := commitKey{repo.Partition(), c.ID}, g.now()
-	if since, ok := g.kept.GetIfPresent(k); ok && now.Sub(since) >= 0 && now.Sub(since) < FileGrace/4 {
+	if since, ok := g.kept.GetIfPresent(k); ok && now.Sub(since) >= 0 && g.elapsed(since) < FileGrace/4 {
 		return c.Tree, nil
 	}
 	e, err := g.refs.GetExpiration(ctx, repo, c.ID)

@@ -156,8 +156,8 @@ func (im *importing) prepare(ctx context.Context, branch BranchID) error {
 
 // forgetOld has trees made again that were made so long ago that their files may come of age before they are published (see FileGrace): half of that is for one attempt, and a quarter for files that were found in place.
 func (im *importing) forgetOld() {
-	if now := im.g.now(); now.Sub(im.began) > FileGrace/8 {
-		im.tree, im.head, im.result, im.began = "", "", "", now
+	if im.g.elapsed(im.began) > FileGrace/8 {
+		im.tree, im.head, im.result, im.began = "", "", "", im.g.now()
 	}
 }
 

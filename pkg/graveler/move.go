@@ -89,16 +89,13 @@ func (g *Graveler) publish(ctx context.Context, repo *Repository, from *Branch, 
 		if cur.allow(action) != nil {
 			return nil, errStale // a record that is read anew says whether it is so
 		}
-		if g.now().Sub(began) > FileGrace/2 {
-			return nil, errStale
-		}
 		next := cur.Clone()
 		c, err := p(next)
 		if err != nil {
 			return nil, err
 		}
 		next.Nonce = newNonce()
-		err = g.replace(ctx, repo, cur, next, c)
+		err = g.replace(ctx, repo, cur, next, c, began)
 		if err == nil {
 			if c != nil {
 				g.commits.Set(commitKey{repo.Partition(), c.ID}, c)
@@ -133,8 +130,8 @@ func follows(from, cur *Branch) bool {
 	return slices.EqualFunc(cur.Items[newer:], from.Items, func(a, b Item) bool { return a.Number == b.Number })
 }
 
-// replace writes next in the place of cur, and what must be there before it. On success next.Stamp is set.
-func (g *Graveler) replace(ctx context.Context, repo *Repository, cur, next *Branch, c *Commit) error {
+// replace writes next, which was begun to be built at the time began, in the place of cur, and what must be there before it. On success next.Stamp is set. It returns errStale where too much time has passed.
+func (g *Graveler) replace(ctx context.Context, repo *Repository, cur, next *Branch, c *Commit, began time.Time) error {
 	before := Preceding{Commit: c}
 	if cur.LastMove.Time != 0 && next.LastMove.Time != cur.LastMove.Time {
 		before.Move = &cur.LastMove
@@ -142,9 +139,16 @@ func (g *Graveler) replace(ctx context.Context, repo *Repository, cur, next *Bra
 	for _, token := range unlisted(cur, next) {
 		before.Cleanups = append(before.Cleanups, g.cleanupOf(repo, cur.ID, token))
 	}
-	publish := func() (Stamp, error) { return g.refs.PublishBranch(ctx, repo, next, before) }
+	publish := func() (Stamp, error) {
+		if g.elapsed(began) > FileGrace/2 {
+			return nil, errStale
+		}
+		return g.refs.PublishBranch(ctx, repo, next, before)
+	}
 	stamp, err := publish()
 	switch {
+	case errors.Is(err, errStale):
+		return err
 	case isRefusal(err):
 		return fmt.Errorf("move branch %s/%s: %w", repo.ID, cur.ID, err)
 	case err != nil && !errors.Is(err, ErrChanged):
@@ -179,7 +183,7 @@ func tokens(b *Branch) []StagingToken {
 	return list
 }
 
-// settle finds out whether a write of next over cur, which ended in cause, took place, and publishes it again where it did not.
+// settle finds out whether a write of next over cur, which ended in cause, took place, and publishes it again where it did not and next is not too old.
 // While the record is still cur, the write may yet land, and repeating the very same bytes decides it; once the record is neither, it can land no more.
 func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Branch, publish func() (Stamp, error), cause error) (Stamp, error) {
 	unknown := func(why error) error {
@@ -201,6 +205,9 @@ func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Bran
 			return g.settleFromLog(ctx, repo, cur, next, now, unknown)
 		}
 		stamp, err := publish()
+		if errors.Is(err, errStale) {
+			break
+		}
 		if err == nil {
 			return stamp, nil
 		}
@@ -231,6 +238,10 @@ func (g *Graveler) settleFromLog(ctx context.Context, repo *Repository, cur, nex
 		if m == next.LastMove {
 			return nil, nil
 		}
+	}
+	// The caller may have been stopped for so long that retention has removed it.
+	if start, err := g.refs.LogStart(ctx, repo, cur.UID); err != nil || start > next.LastMove.Time {
+		return nil, unknown(err)
 	}
 	return nil, ErrChanged
 }

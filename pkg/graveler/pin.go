@@ -23,7 +23,7 @@ type PinParams struct {
 const MaxPinOwnerBytes = 200
 
 // PutPin replaces what an owner, whoever he calls himself, keeps from being removed. Until it has returned nil he must not rely on it. It returns ErrExpired where the tree of a commit has gone, and an error that
-// matches ErrLogTruncated where moves from that time on may have gone; what was pinned before is then still pinned in the first case, and all but the moves that have gone is in the second.
+// matches ErrLogTruncated where moves from that time on may have gone; what was pinned before is then still pinned in the first case, unless this process was stopped for as long as FileGrace meanwhile, and all but the moves that have gone is in the second.
 func (g *Graveler) PutPin(ctx context.Context, repo RepositoryID, owner string, p PinParams) error {
 	r, err := g.writable(ctx, repo)
 	if err == nil {

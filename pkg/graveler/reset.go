@@ -70,20 +70,27 @@ func (g *Graveler) ResetToMove(ctx context.Context, repo RepositoryID, branch Br
 
 // headAt returns the head that a branch had at a time, which its log must reach.
 func (g *Graveler) headAt(ctx context.Context, repo *Repository, b *Branch, at int64) (*Commit, error) {
-	var last Move
-	for m, err := range g.moves(ctx, repo, b, 0) {
-		if err != nil {
+	start, err := g.refs.LogStart(ctx, repo, b.UID)
+	if err != nil {
+		return nil, err
+	}
+	none := fmt.Errorf("move %w: the log has none that early", ErrNotFound)
+	if at < start-1 {
+		return nil, none
+	}
+	for m, err := range g.movesAfter(ctx, repo, b, at) {
+		switch {
+		case err != nil:
 			return nil, err
+		case m.Previous == 0:
+			return nil, none
 		}
-		if m.Time > at {
-			break
-		}
-		last = m
+		return g.referred(ctx, repo, m.Old) // also where the move that made it the head has been removed
 	}
-	if last.Time == 0 {
-		return nil, fmt.Errorf("move %w: the log has none that early", ErrNotFound)
+	if b.LastMove.Time == 0 {
+		return nil, none
 	}
-	return g.referred(ctx, repo, last.New)
+	return g.referred(ctx, repo, b.Head)
 }
 
 // resetTo makes a commit the head of a branch: of the one with a UID, if that is not "".

@@ -62,11 +62,26 @@ func (g *Graveler) Retain(ctx context.Context, repo RepositoryID, p RetainParams
 	if err != nil {
 		return RetainReport{}, err
 	}
-	run := retaining{g: g, repo: r, params: p}
-	if err := g.unlessGone(ctx, r, run.run(ctx)); err != nil {
-		return run.report, fmt.Errorf("apply retention to %s: %w", repo, err)
+	for range retainAttempts {
+		run := retaining{g: g, repo: r, params: p, report: report.lasting()}
+		err = g.unlessGone(ctx, r, run.run(ctx))
+		report = run.report
+		if !errors.Is(err, ErrCorrupt) || !run.overtaken(ctx) {
+			break
+		}
 	}
-	return run.report, nil
+	if err != nil {
+		return report, fmt.Errorf("apply retention to %s: %w", repo, err)
+	}
+	return report, nil
+}
+
+// retainAttempts bounds how often a run is begun anew which missed what another has removed meanwhile.
+const retainAttempts = 3
+
+// lasting is what a run that ended early has done for good.
+func (r RetainReport) lasting() RetainReport {
+	return RetainReport{Expiring: r.Expiring, Renewed: r.Renewed, MovesRemoved: r.MovesRemoved, LogsRemoved: r.LogsRemoved}
 }
 
 // retaining is one run of Retain.
@@ -79,7 +94,7 @@ type retaining struct {
 	// files is when the run began, by the clock of the storage. A build that this run does not see the result of has found its files in place, or put them, so shortly before that they are not old by then.
 	files time.Time
 
-	bases   []MetaRangeID // of branches
+	bases   []*Branch // those that have one
 	pins    []Pin
 	windows []window
 	history *history
@@ -88,10 +103,25 @@ type retaining struct {
 	report RetainReport
 }
 
+// overtaken reports whether another run may by rights have removed what this one has missed: a base that was replaced meanwhile goes as soon as its files are old, and everything may where this process was stopped for long.
+func (r *retaining) overtaken(ctx context.Context) bool {
+	if r.g.elapsed(r.now) > FileGrace/2 {
+		return true
+	}
+	for _, b := range r.bases {
+		if r.g.unlessMoved(ctx, r.repo, b, nil) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *retaining) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		r.begin,
 		r.shortenLogs,
+		// Marks are read before what keeps commits: who names a commit later than that removes its mark.
+		r.readExpirations,
 		// Records name trees that were there before them: what keeps commits is read before the commits are.
 		r.readRoots,
 		r.readHistory,
@@ -161,7 +191,7 @@ func (r *retaining) renew(ctx context.Context, e Expiration) error {
 }
 
 func (r *retaining) take(ctx context.Context, e Expiration) error {
-	e.At, e.Pending = r.now.UnixNano(), false
+	e.At, e.Pending = r.g.now().UnixNano(), false // readers may have looked until now, however long ago the run began
 	err := r.g.refs.PutExpiration(ctx, r.repo, e)
 	if err == nil {
 		r.report.Expiring++
@@ -177,5 +207,5 @@ func (r *retaining) suspend(ctx context.Context, id CommitID, e Expiration) erro
 	if e.Pending && e.At <= r.now.Add(maxClockSkew).UnixNano() {
 		return nil
 	}
-	return r.g.refs.PutExpiration(ctx, r.repo, Expiration{Commit: id, At: r.now.UnixNano(), Pending: true, Stamp: e.Stamp})
+	return r.g.refs.PutExpiration(ctx, r.repo, Expiration{Commit: id, At: r.g.now().UnixNano(), Pending: true, Stamp: e.Stamp})
 }

@@ -5,6 +5,7 @@ package graveler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,7 +15,7 @@ import (
 type window struct {
 	head  CommitID
 	since int64 // nanoseconds since the epoch; math.MaxInt64: the commit alone
-	// named: something else than a log names the head, so that it may be merged.
+	// named: a branch or a tag has the head, or had it until it was reset or deleted, so that it may be merged.
 	named bool
 }
 
@@ -40,7 +41,7 @@ func (r *retaining) readRoots(ctx context.Context) error {
 		}
 		live[b.UID] = b
 		if b.Base != "" {
-			r.bases = append(r.bases, b.Base)
+			r.bases = append(r.bases, b)
 		}
 		r.windows = append(r.windows, window{head: b.Head, since: r.rules.horizon(b.ID, r.now), named: true})
 	}
@@ -77,7 +78,7 @@ func (r *retaining) readMoves(ctx context.Context, log LogName, b *Branch) error
 		}
 		left := window{head: m.Old, since: math.MaxInt64}
 		if m.Op == OpReset || m.Op == OpDelete {
-			left.since = horizon
+			left.since, left.named = horizon, true // so that what is restored can be merged as before
 		}
 		r.windows = append(r.windows, left, window{head: m.New, since: math.MaxInt64})
 	}
@@ -97,8 +98,8 @@ func (r *retaining) readMoves(ctx context.Context, log LogName, b *Branch) error
 	return nil
 }
 
-// readHistory reads the commits.
-func (r *retaining) readHistory(ctx context.Context) error {
+// readExpirations reads what earlier runs have done.
+func (r *retaining) readExpirations(ctx context.Context) error {
 	r.expired = map[CommitID]Expiration{}
 	for e, err := range r.g.refs.ScanExpirations(ctx, r.repo) {
 		if err != nil {
@@ -106,18 +107,34 @@ func (r *retaining) readHistory(ctx context.Context) error {
 		}
 		r.expired[e.Commit] = e
 	}
+	return nil
+}
+
+// readHistory reads the commits.
+func (r *retaining) readHistory(ctx context.Context) error {
 	r.history = &history{byID: map[CommitID]int{}}
 	var parents [][]CommitID
-	for c, err := range r.g.refs.ScanCommits(ctx, r.repo, "") {
-		if err != nil {
-			return err
-		}
+	add := func(c *Commit) {
 		r.history.byID[c.ID] = len(r.history.commits)
 		r.history.commits = append(r.history.commits, pastCommit{id: c.ID, tree: c.Tree, generation: c.Generation, logTime: c.LogTime})
 		parents = append(parents, c.Parents)
 	}
-	for i := range r.history.commits {
+	for c, err := range r.g.refs.ScanCommits(ctx, r.repo, "") {
+		if err != nil {
+			return err
+		}
+		add(c)
+	}
+	for i := 0; i < len(r.history.commits); i++ {
 		for _, id := range parents[i] {
+			if _, ok := r.history.byID[id]; !ok { // the scan may have seen one that was made meanwhile, and missed its parent
+				c, err := r.g.refs.GetCommit(ctx, r.repo, id)
+				if err == nil {
+					add(c)
+				} else if !errors.Is(err, ErrCommitNotFound) {
+					return err
+				}
+			}
 			p, err := r.find(id)
 			if err != nil {
 				return fmt.Errorf("parent of commit %s: %w", r.history.commits[i].id, err)

@@ -24,13 +24,17 @@ func (r *retaining) sweep(ctx context.Context) error {
 	if err := s.list(ctx); err != nil {
 		return err
 	}
+	// In a repository that is being deleted there is less than there was. Nothing of that has been released.
+	if err := r.g.stillThere(ctx, r.repo); err != nil {
+		return err
+	}
 	if r.params.Release != nil {
 		if err := s.release(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.g.stillThere(ctx, r.repo); err != nil || r.params.DryRun || len(s.going) == 0 {
-		return err
+	if r.params.DryRun || len(s.going) == 0 {
+		return nil
 	}
 	if r.params.BeforeRemoval != nil {
 		if err := r.params.BeforeRemoval(); err != nil {
@@ -41,7 +45,7 @@ func (r *retaining) sweep(ctx context.Context) error {
 }
 
 // mark returns the files of all trees that are kept, and whether they must be there: of the commits that have not expired, or not for so long that whoever began to look at them then may still be at it; of the bases of
-// branches; and of pins. Of a commit that has expired, and would be kept by rules that were changed since, what is left is kept.
+// branches. Of a commit that has expired, and would be kept by rules that were changed since, or by a pin that came too late, what is left is kept.
 func (r *retaining) mark(ctx context.Context) (map[string]bool, error) {
 	files := map[string]bool{}
 	walk := func(tree MetaRangeID) error {
@@ -59,29 +63,35 @@ func (r *retaining) mark(ctx context.Context) (map[string]bool, error) {
 			return nil, fmt.Errorf("tree of commit %s: %w", c.id, err)
 		}
 	}
-	for _, c := range r.history.commits {
-		if !c.kept || r.keepsTree(c) {
-			continue
+	for _, b := range r.bases {
+		if err := walk(b.Base); err != nil {
+			return nil, fmt.Errorf("uncommitted changes of branch %s: %w", b.ID, err)
 		}
-		err := r.g.trees.Walk(ctx, r.repo.Namespace, c.tree, func(f TreeFile) (bool, error) {
+	}
+	walkWhatIsLeft := func(tree MetaRangeID) error {
+		err := r.g.trees.Walk(ctx, r.repo.Namespace, tree, func(f TreeFile) (bool, error) {
 			_, known := files[f.ID]
 			if !known {
 				files[f.ID] = false
 			}
 			return !known, nil
 		})
-		if err != nil && !unreadable(err) {
-			return nil, fmt.Errorf("tree of commit %s: %w", c.id, err)
+		if unreadable(err) {
+			return nil
 		}
+		return err
 	}
-	for _, base := range r.bases {
-		if err := walk(base); err != nil {
-			return nil, fmt.Errorf("uncommitted changes of a branch: %w", err)
+	for _, c := range r.history.commits {
+		if !c.kept || r.keepsTree(c) {
+			continue
+		}
+		if err := walkWhatIsLeft(c.tree); err != nil {
+			return nil, fmt.Errorf("tree of commit %s: %w", c.id, err)
 		}
 	}
 	for _, p := range r.pins {
 		for _, tree := range p.Trees {
-			if err := walk(tree); err != nil {
+			if err := walkWhatIsLeft(tree); err != nil {
 				return nil, fmt.Errorf("pin of %s: %w", p.Owner, err)
 			}
 		}

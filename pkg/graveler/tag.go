@@ -33,12 +33,31 @@ func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, r
 		err = g.refs.CreateTag(ctx, r, &t)
 	}
 	if err == nil {
-		err = g.stillThere(ctx, r)
+		err = g.tagHolds(ctx, r, &t)
 	}
 	if err != nil {
 		return Tag{}, fmt.Errorf("create tag %s/%s: %w", repo, id, err)
 	}
 	return t, nil
+}
+
+// tagHolds makes sure that a tag which was created has not come after the repository's other records had gone, or, if this process was stopped for long, after the tree of its commit.
+func (g *Graveler) tagHolds(ctx context.Context, repo *Repository, t *Tag) error {
+	if err := g.stillThere(ctx, repo); err != nil {
+		return err
+	}
+	err := g.referable(ctx, repo, t.Commit)
+	if !errors.Is(err, ErrExpired) {
+		return err
+	}
+	stored, readErr := g.refs.GetTag(ctx, repo, t.ID)
+	if readErr == nil && stored.Commit == t.Commit {
+		readErr = g.refs.RemoveTag(ctx, repo, stored)
+	}
+	if readErr != nil && !errors.Is(readErr, ErrChanged) && !errors.Is(readErr, ErrTagNotFound) {
+		err = errors.Join(err, readErr)
+	}
+	return err
 }
 
 // GetTag returns ErrTagNotFound where there is none.
