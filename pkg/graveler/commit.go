@@ -274,7 +274,8 @@ func (c *committing) takenAlong(ctx context.Context, cur *Branch) (bool, error) 
 			return c.already, err
 		}
 	}
-	return false, nil
+	// What committed them may have been so long ago that retention has removed the move.
+	return false, c.g.checkLogStart(ctx, c.repo, LogName{Branch: cur.ID, UID: cur.UID}, c.sealed.LastMove.Time)
 }
 
 // stillListed reports whether the newest of what this commit sealed is still uncommitted where it was.

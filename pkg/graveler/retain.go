@@ -58,7 +58,10 @@ type RetainReport struct {
 // It reads all records of the repository and the metaranges of all trees, and lists all files; with Release it also reads all files, once for every million of values that may go. It keeps about 300 bytes in memory for each commit and 150 for each file.
 func (g *Graveler) Retain(ctx context.Context, repo RepositoryID, p RetainParams) (report RetainReport, err error) {
 	defer g.observe("retain", time.Now(), &err)
-	r, err := g.writable(ctx, repo)
+	r, err := g.repository(ctx, repo)
+	if err == nil && !p.DryRun {
+		err = checkWritable(r)
+	}
 	if err != nil {
 		return RetainReport{}, err
 	}

@@ -212,6 +212,25 @@ func TestARestoredBranchCanBeMerged(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A commit whose changes another one took along, so long ago that the log does not tell any more, does not say that there were none.
+func TestACommitThatTheLogForgotIsNotEmpty(t *testing.T) {
+	a := newAged(t, graveler.RetentionRule{Pattern: "*", Days: 1})
+	ctx := t.Context()
+	slow, after := a.slow()
+	after["Apply"] = func() {
+		a.commit("main", "b", "1") // takes "a" along
+		a.now = a.now.Add(3 * day)
+		require.NoError(t, a.Set(ctx, "lake", "main", key("b"), value("2")))
+		_, err := a.Commit(ctx, "lake", "main", graveler.CommitParams{Prefixes: []graveler.Key{key("b")}}) // which does not say through what
+		require.NoError(t, err)
+		a.retain(graveler.RetainParams{})
+	}
+	require.NoError(t, slow.Set(ctx, "lake", "main", key("a"), value("1")))
+	_, err := slow.Commit(ctx, "lake", "main", graveler.CommitParams{})
+	require.ErrorIs(t, err, graveler.ErrLogTruncated)
+	require.Equal(t, []string{"a=1", "b=2"}, show(t, a.Graveler, "main@", graveler.ListOptions{}))
+}
+
 // An import whose tree took too long makes it again from what it was given; what was removed meanwhile is not published.
 func TestAnImportThatTakesTooLongIsMadeAgain(t *testing.T) {
 	a := newAged(t)
