@@ -3,6 +3,7 @@
 package graveler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type LoadParams struct {
 //
 // Names, branch UIDs, moves, commits with their IDs, and times are as they are given; the repository's UID and staging tokens are new. Commits and moves may come in any order,
 // entries after their branch. Writes are made in the background: an error may show at a later call, and what was passed must not be changed. Whoever gets an error calls Abort. One goroutine at a time may call.
+// After Finish has returned nil, and after Abort, every call but Abort is ErrClosed. Memory grows with the number of branches, live and deleted, by their UIDs, and with nothing else.
 //
 // A load may take long. It shows that it lives with each call, and so must not pause for longer than Config.Grace: upkeep takes it for one that was cut off then, and undoes it, which the load is told with
 // ErrRepositoryInDeletion.
@@ -43,6 +45,8 @@ type Loading struct {
 	record *Repository
 	failed error
 	ended  bool
+	// logs says of which branch the log of a UID is; of none, where only its moves have come so far. Only the one goroutine that calls uses it.
+	logs map[string]BranchID
 	// What is written in the background: records, and chunks of entries.
 	records, chunks errgroup.Group
 }
@@ -84,7 +88,7 @@ func (g *Graveler) loadRepository(ctx context.Context, id RepositoryID, p LoadPa
 	if err != nil {
 		return nil, err
 	}
-	l := &Loading{g: g, params: p, repo: r, record: r}
+	l := &Loading{g: g, params: p, repo: r, record: r, logs: map[string]BranchID{}}
 	l.records.SetLimit(recordsAtOnce)
 	l.chunks.SetLimit(chunksAtOnce)
 	if p.InPlace {
@@ -130,6 +134,9 @@ func (l *Loading) Repository() Repository { return *l.repo }
 func (l *Loading) alive(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return fmt.Errorf("load of repository %s: %w", l.repo.ID, ErrClosed)
+	}
 	now := l.g.now()
 	if l.failed != nil || now.Sub(l.record.CreatedAt) < l.g.grace/4 {
 		return l.failed
@@ -177,6 +184,9 @@ func (l *Loading) PutSetting(ctx context.Context, s Setting) error {
 
 // PutPin makes a pin.
 func (l *Loading) PutPin(ctx context.Context, p Pin) error {
+	if err := p.validate(); err != nil {
+		return fmt.Errorf("pin of %q: %w", p.Owner, err)
+	}
 	return l.write(ctx, func() error { return l.g.refs.PutPin(ctx, l.repo, p) })
 }
 
@@ -191,6 +201,8 @@ func (l *Loading) PutTag(ctx context.Context, t Tag) error {
 // PutCommit makes a commit. The ID of one of a version that this program knows must be the one that its fields have.
 func (l *Loading) PutCommit(ctx context.Context, c *Commit) error {
 	switch {
+	case c == nil:
+		return fmt.Errorf("%w: no commit", ErrInvalidValue)
 	case !isCommitID(string(c.ID)):
 		return fmt.Errorf("commit %q: %w: an ID has 64 hexadecimal digits", c.ID, ErrInvalidValue)
 	case c.Version == CommitVersion && c.ID != c.ComputeID():
@@ -201,15 +213,22 @@ func (l *Loading) PutCommit(ctx context.Context, c *Commit) error {
 
 // PutExpiration makes an expiration. The tree of its commit need not be there.
 func (l *Loading) PutExpiration(ctx context.Context, e Expiration) error {
+	if !isCommitID(string(e.Commit)) {
+		return fmt.Errorf("expiration of commit %q: %w: an ID has 64 hexadecimal digits", e.Commit, ErrInvalidValue)
+	}
 	return l.write(ctx, func() error { return l.g.refs.PutExpiration(ctx, l.repo, e) })
 }
 
-// PutBranch makes a live branch with the name, UID, head, last move and item counter of b, hidden or not, and nothing uncommitted. It returns its record.
+// PutBranch makes a live branch with the name, UID, head, last move and item counter of b, hidden or not, and nothing uncommitted. It returns its record. Every branch has a last move, if only its creation, which is
+// where its head is from.
 func (l *Loading) PutBranch(ctx context.Context, b Branch) (Branch, error) {
 	if err := ValidateBranchID(b.ID); err != nil {
 		return Branch{}, err
 	}
-	if b.LastMove.Time != 0 && b.LastMove.New != b.Head {
+	if b.LastMove.Time == 0 || b.LastMove.Op == OpDelete {
+		return Branch{}, fmt.Errorf("branch %s: %w: it has no last move, or that is its deletion", b.ID, ErrInvalidValue)
+	}
+	if b.LastMove.New != b.Head {
 		return Branch{}, fmt.Errorf("branch %s: %w: its head is %s, but its last move went to %s", b.ID, ErrInvalidValue, b.Head, b.LastMove.New)
 	}
 	if err := l.PutLog(ctx, LogName{b.ID, b.UID}); err != nil {
@@ -230,16 +249,41 @@ func (l *Loading) PutLog(ctx context.Context, log LogName) error {
 	if err := ValidateBranchID(log.Branch); err != nil {
 		return err
 	}
+	if err := l.log(log.UID, log.Branch); err != nil {
+		return err
+	}
 	return l.write(ctx, func() error { return l.g.refs.PutLogName(ctx, l.repo, log.Branch, log.UID) })
+}
+
+// log notes that the log of a UID is a branch's, or, if that is "", that it is of one which is named before or after.
+func (l *Loading) log(uid string, branch BranchID) error {
+	if err := validateBranchUID(uid); err != nil {
+		return err
+	}
+	known := l.logs[uid]
+	if known != "" && branch != "" && known != branch {
+		return fmt.Errorf("branch %s: %w: its UID %s is that of branch %s", branch, ErrInvalidValue, uid, known)
+	}
+	l.logs[uid] = cmp.Or(branch, known)
+	return nil
 }
 
 // PutMove makes a move in a branch's log: of a live branch any but the last, which is in its record.
 func (l *Loading) PutMove(ctx context.Context, branchUID string, m Move) error {
+	if err := l.log(branchUID, ""); err != nil {
+		return err
+	}
 	return l.write(ctx, func() error { return l.g.refs.PutMove(ctx, l.repo, branchUID, m) })
 }
 
 // PutLogStart says how far back the log of a branch reaches.
 func (l *Loading) PutLogStart(ctx context.Context, branchUID string, at int64) error {
+	if at <= 0 {
+		return fmt.Errorf("log of branch %s: %w: it cannot begin at %d", branchUID, ErrInvalidValue, at)
+	}
+	if err := l.log(branchUID, ""); err != nil {
+		return err
+	}
 	return l.write(ctx, func() error { return l.g.refs.PutLogStart(ctx, l.repo, branchUID, at) })
 }
 
@@ -277,6 +321,9 @@ func (l *Loading) wait() error {
 // where a file of a tree is missing or damaged. Its cost is a read of every record and of every file, each once; memory does not grow with them.
 func (l *Loading) Finish(ctx context.Context) (Repository, error) {
 	err := l.wait()
+	if err == nil {
+		err = l.alive(ctx)
+	}
 	if err == nil {
 		err = l.check(ctx)
 	}

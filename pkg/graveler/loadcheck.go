@@ -42,12 +42,28 @@ func (l *Loading) check(ctx context.Context) error {
 }
 
 func (c *loadCheck) records(ctx context.Context) error {
-	for _, check := range []func(context.Context) error{c.defaultBranch, c.branches, c.deletedBranches, c.tags, c.commits, c.pins} {
+	for _, check := range []func(context.Context) error{c.logs, c.defaultBranch, c.branches, c.deletedBranches, c.tags, c.commits, c.pins, c.retention} {
 		if err := check(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// logs makes sure that every log is of a branch.
+func (c *loadCheck) logs(context.Context) error {
+	for uid, branch := range c.Loading.logs {
+		if branch == "" {
+			return fmt.Errorf("log %s: %w: nothing says of which branch it is", uid, ErrInvalidValue)
+		}
+	}
+	return nil
+}
+
+// retention makes sure that the rules can be read: they would be found out by the first run that is to apply them.
+func (c *loadCheck) retention(ctx context.Context) error {
+	_, err := c.g.retentionRules(ctx, c.repo)
+	return err
 }
 
 func (c *loadCheck) defaultBranch(ctx context.Context) error {
@@ -69,9 +85,6 @@ func (c *loadCheck) branches(ctx context.Context) error {
 		log := loadedLog{loadCheck: c, LogName: LogName{b.ID, b.UID}}
 		if log.start, err = c.g.refs.LogStart(ctx, c.repo, b.UID); err != nil {
 			return err
-		}
-		if b.LastMove.Time == 0 {
-			continue
 		}
 		for m, err := range c.g.moves(ctx, c.repo, b, 0) {
 			if err == nil {
@@ -151,6 +164,9 @@ func (l *loadedLog) check(ctx context.Context, m Move) error {
 func (c *loadCheck) tags(ctx context.Context) error {
 	for t, err := range c.g.refs.ScanTags(ctx, c.repo, "") {
 		if err == nil {
+			err = c.unlikeBranch(ctx, t.ID)
+		}
+		if err == nil {
 			err = c.named(ctx, t.Commit, "tag "+string(t.ID))
 		}
 		if err != nil {
@@ -158,6 +174,19 @@ func (c *loadCheck) tags(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// unlikeBranch makes sure that no branch has the name of a tag: the tag could not be had by its name.
+func (c *loadCheck) unlikeBranch(ctx context.Context, id TagID) error {
+	_, err := c.g.liveBranch(ctx, c.repo, BranchID(id))
+	switch {
+	case err == nil:
+		return fmt.Errorf("tag %s: %w: there is a branch of that name", id, ErrInvalidValue)
+	case errors.Is(err, ErrBranchNotFound):
+		return nil
+	default:
+		return err
+	}
 }
 
 // named makes sure that what has a name is there, tree and all.

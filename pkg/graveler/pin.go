@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -15,12 +16,15 @@ import (
 type PinParams struct {
 	// Commits are those whose trees are kept.
 	Commits []CommitID
-	// Logs are branch logs, by the UID of the branch, of which the moves from a time on are kept, in nanoseconds since the epoch.
+	// Logs are branch logs, by the UID of the branch (not its name), of which the moves from a time on are kept, in nanoseconds since the epoch; 0 keeps all. That there is such a branch is not looked at.
 	Logs map[string]int64
 }
 
 // MaxPinOwnerBytes bounds the name of a pin's owner.
 const MaxPinOwnerBytes = 200
+
+// maxBranchUIDBytes leaves room for foreign UIDs; those that are made here have 20.
+const maxBranchUIDBytes = 200
 
 // PutPin replaces what an owner, whoever he calls himself, keeps from being removed. Until it has returned nil he must not rely on it. It returns ErrExpired where the tree of a commit has gone, and an error that
 // matches ErrLogTruncated where moves from that time on may have gone; what was pinned before is then still pinned in the first case, unless this process was stopped for as long as FileGrace meanwhile, and all but the moves that have gone is in the second.
@@ -36,10 +40,10 @@ func (g *Graveler) PutPin(ctx context.Context, repo RepositoryID, owner string, 
 }
 
 func (g *Graveler) putPin(ctx context.Context, r *Repository, owner string, p PinParams) error {
-	if owner == "" || len(owner) > MaxPinOwnerBytes || !utf8.ValidString(owner) {
-		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8", ErrInvalidName, MaxPinOwnerBytes)
-	}
 	pin := Pin{Owner: owner, Logs: p.Logs}
+	if err := pin.validate(); err != nil {
+		return err
+	}
 	for _, id := range p.Commits {
 		c, err := g.commit(ctx, r, id)
 		if err == nil {
@@ -64,6 +68,29 @@ func (g *Graveler) putPin(ctx context.Context, r *Repository, owner string, p Pi
 		}
 	}
 	return g.stillThere(ctx, r)
+}
+
+func (p Pin) validate() error {
+	if p.Owner == "" || len(p.Owner) > MaxPinOwnerBytes || !utf8.ValidString(p.Owner) {
+		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8", ErrInvalidName, MaxPinOwnerBytes)
+	}
+	for uid, from := range p.Logs {
+		if err := validateBranchUID(uid); err != nil {
+			return err
+		}
+		if from < 0 {
+			return fmt.Errorf("log of branch %s: %w: there are no moves from %d on", uid, ErrInvalidValue, from)
+		}
+	}
+	return nil
+}
+
+// validateBranchUID says whether a UID can be one of a branch.
+func validateBranchUID(uid string) error {
+	if uid == "" || len(uid) > maxBranchUIDBytes || !utf8.ValidString(uid) || strings.ContainsAny(uid, "/:") {
+		return fmt.Errorf("%w: the UID of a branch has 1 to %d bytes of UTF-8, no slash and no colon", ErrInvalidValue, maxBranchUIDBytes)
+	}
+	return nil
 }
 
 // pinLog makes sure that a pin which was written has come before those who remove moves. One who has announced that he will, and has perhaps not seen the pin, is stopped.

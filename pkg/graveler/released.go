@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // valueID stands for a value, or for what it points to: the first half of a SHA-256.
@@ -60,6 +61,7 @@ func (s *sweeping) release(ctx context.Context) error {
 	found := map[valueID]bool{} // in files that go; false once it was found elsewhere, or told of
 	var from []string           // the files of found
 	var readable []string
+	s.lost = map[string]bool{}
 	for _, id := range s.going {
 		err := s.read(ctx, id, func(e Entry) error {
 			if v := s.valueID(e.Value); !s.staged[v] {
@@ -83,12 +85,16 @@ func (s *sweeping) release(ctx context.Context) error {
 			from = from[:0]
 		}
 	}
-	if s.going = readable; s.params.DryRun {
+	if err := s.releaseFrom(ctx, from, found); err != nil {
+		return err
+	}
+	s.going = slices.DeleteFunc(readable, func(id string) bool { return s.lost[id] })
+	if s.params.DryRun {
 		// What is unreadable was counted as removed.
 		s.report.FilesRemoved, s.report.BytesRemoved = 0, 0
 		s.count(s.going)
 	}
-	return s.releaseFrom(ctx, from, found)
+	return nil
 }
 
 func (s *sweeping) releaseFrom(ctx context.Context, going []string, found map[valueID]bool) error {
@@ -107,6 +113,7 @@ func (s *sweeping) releaseFrom(ctx context.Context, going []string, found map[va
 		}
 	}
 	for _, id := range going {
+		var told error
 		err := s.read(ctx, id, func(e Entry) error {
 			v := s.valueID(e.Value)
 			if !found[v] {
@@ -114,8 +121,14 @@ func (s *sweeping) releaseFrom(ctx context.Context, going []string, found map[va
 			}
 			found[v] = false
 			s.report.Released++
-			return s.params.Release(e.Clone())
+			told = s.params.Release(e.Clone())
+			return told
 		})
+		if told == nil && unreadable(err) { // since it was read before: another run has told of it and removed it
+			s.report.FilesUnreadable++
+			s.lost[id] = true
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -116,6 +116,8 @@ type sweeping struct {
 	others []string        // IDs of files that stay for their age only
 	sizes  map[string]int64
 	staged map[valueID]bool // values that are uncommitted somewhere
+	// lost are files that go which could not be read a second time.
+	lost map[string]bool
 }
 
 // list finds the files that are not kept.

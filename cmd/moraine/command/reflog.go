@@ -31,10 +31,12 @@ func (a *app) reflog() *cobra.Command {
 			if uid != "" && !deleted {
 				return usageError{"--uid is for --deleted"}
 			}
-			return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
-				if deleted {
+			if deleted {
+				return a.use(cmd.Context(), reading, func(s *moraine.Store) error {
 					return notDeleted(a.printMoves(s.DeletedBranchLog(cmd.Context(), at.repo, at.branch(), uid, 0)))
-				}
+				})
+			}
+			return a.useBranch(cmd.Context(), reading, at, func(s *moraine.Store) error {
 				return a.printMoves(s.BranchLog(cmd.Context(), at.repo, at.branch(), 0))
 			})
 		},

@@ -26,7 +26,7 @@ func (a *app) branchRestore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
+			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
 				b, err := s.RestoreBranch(cmd.Context(), at.repo, at.branch(), uid)
 				if errors.Is(err, graveler.ErrExists) {
 					err = hinted{err, "the name must be free"}

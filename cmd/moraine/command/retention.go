@@ -134,8 +134,12 @@ func (a *app) retentionRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			releases := cmd.Flags().Changed("released")
+			if releases && released == "" {
+				return usageError{"--released: expected a file, or '-'"} // such as a variable that is not set: without it nobody would be told of what goes
+			}
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
-				if released == "" {
+				if !releases {
 					return a.retain(cmd.Context(), s, repo, p)
 				}
 				return a.retainReleasing(cmd.Context(), s, repo, p, released)
@@ -165,14 +169,33 @@ func (a *app) retainReleasing(ctx context.Context, s *moraine.Store, repo gravel
 		_, err := s.Retain(ctx, repo, p)
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	w := bufio.NewWriter(f)
+	if err := endLine(f, w); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	p.Release = releasing(w)
 	p.BeforeRemoval = func() error { return cmp.Or(w.Flush(), f.Sync()) }
 	return errors.Join(a.retain(ctx, s, repo, p), f.Close())
+}
+
+// endLine ends the last line of a file, if a run that was cut off has not: what is added would become a part of it, and could not be read. What that run had begun to write it has not removed.
+func endLine(f *os.File, w *bufio.Writer) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+		return err
+	}
+	if last[0] != '\n' {
+		return w.WriteByte('\n')
+	}
+	return nil
 }
 
 // releasing writes entries as lines of JSON.
