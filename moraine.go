@@ -31,12 +31,15 @@ import (
 	kvmem "github.com/moraine-store/moraine/pkg/kv/mem"
 )
 
-// Options says what to open. Store (or KV) and Blocks (or BlockStorage) are required.
+// Options says what to open. Store (or KV, or Backend) and Blocks (or BlockStorage) are required.
 type Options struct {
 	// Store is the URL of the engine: bolt:PATH, bolt:///absolute/path, or mem: for tests.
 	Store string
 	// KV is an engine that is open already, in the place of Store. Close leaves it open.
 	KV kv.Store
+	// Backend keeps records and staged entries by itself, such as a sqlstore.Store, in the place of Store. Close leaves it open, and it must be read-only itself where ReadOnly is set.
+	// Check is then fsck.ErrNoKV.
+	Backend Backend
 	// Engines are what the scheme of Store may name; nil: bolt and mem.
 	Engines kv.Engines
 
@@ -60,6 +63,12 @@ type Options struct {
 	CommitShare float64
 	// Grace is how long Maintain keeps what nothing lists any more; see graveler.Config. 0: 10 minutes.
 	Grace time.Duration
+}
+
+// Backend is what a store needs besides its files.
+type Backend interface {
+	graveler.Refs
+	graveler.Staging
 }
 
 // Store is an open store. It is safe for concurrent use.
@@ -92,7 +101,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 func (s *Store) open(ctx context.Context, o Options) error {
 	switch {
-	case (o.Store == "") == (o.KV == nil):
+	case o.Backend == nil && (o.Store == "") == (o.KV == nil), o.Backend != nil && (o.Store != "" || o.KV != nil):
 		return errors.New("moraine: give either the URL of a store or an open engine")
 	case (o.Blocks == "") == (o.BlockStorage == nil):
 		return errors.New("moraine: give either the URL of a block storage or an open one")
@@ -100,7 +109,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	if o.BlockEngines == nil {
 		o.BlockEngines = block.Engines{"file": local.Open, "mem": blockmem.Open}
 	}
-	store, err := s.openKV(ctx, o)
+	config, store, err := s.openRecords(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -112,11 +121,22 @@ func (s *Store) open(ctx context.Context, o Options) error {
 		return err
 	}
 	s.Checker = fsck.New(store, s.parts.trees)
-	s.Graveler, err = graveler.New(graveler.Config{
-		Refs: ref.New(store), Staging: staging.New(store), Trees: s.parts.trees,
-		Hooks: o.Hooks, Observer: o.Observer, Now: o.Now, Grace: o.Grace, CommitShare: o.CommitShare,
-	})
+	config.Trees, config.Hooks, config.Observer = s.parts.trees, o.Hooks, o.Observer
+	config.Now, config.Grace, config.CommitShare = o.Now, o.Grace, o.CommitShare
+	s.Graveler, err = graveler.New(config)
 	return err
+}
+
+// openRecords returns where records and staged entries are, and the engine that they are in, if it is one.
+func (s *Store) openRecords(ctx context.Context, o Options) (graveler.Config, kv.Store, error) {
+	if o.Backend != nil {
+		return graveler.Config{Refs: o.Backend, Staging: o.Backend}, nil, nil
+	}
+	store, err := s.openKV(ctx, o)
+	if err != nil {
+		return graveler.Config{}, nil, err
+	}
+	return graveler.Config{Refs: ref.New(store), Staging: staging.New(store)}, store, nil
 }
 
 func (s *Store) openKV(ctx context.Context, o Options) (kv.Store, error) {

@@ -16,7 +16,7 @@ import (
 	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
-	"github.com/moraine-store/moraine/pkg/kv/all"
+	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
 // grace is how long dropped partitions are kept: nothing else is under way when a workload drops them.
@@ -34,7 +34,8 @@ type bench struct {
 	Config
 	*place
 	store  *moraine.Store
-	kv     *measure.Store
+	kv     *measure.Store  // nil: the store is in tables
+	tables *sqlstore.Store // nil: it is in a key/value engine
 	blocks *measure.Storage
 
 	template     result.Run // of the runs of this workload
@@ -53,17 +54,12 @@ func openBench(ctx context.Context, c Config, p *place, template result.Run) (b 
 	if b.template.Durability, b.version, err = p.durability(ctx); err != nil {
 		return nil, err
 	}
-	engine, err := kv.Open(ctx, p.storeURL, all.Engines(), kv.OpenOptions{})
-	if err != nil {
+	if err := b.openRecords(ctx); err != nil {
 		return nil, err
 	}
-	if c.plant != nil {
-		engine = c.plant(engine)
-	}
-	b.kv = &measure.Store{Store: engine}
 	storage, err := block.Open(ctx, p.blocksURL, block.Engines{"file": local.Open, "mem": blockmem.Open}, block.OpenOptions{})
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, errors.Join(err, b.closeRecords())
 	}
 	b.blocks = &measure.Storage{Storage: storage}
 	if b.store, err = b.open(ctx, 0); err == nil {
@@ -77,7 +73,13 @@ func openBench(ctx context.Context, c Config, p *place, template result.Run) (b 
 
 // open opens the store, once more with caches of another size.
 func (b *bench) open(ctx context.Context, cacheBytes int64) (*moraine.Store, error) {
-	return moraine.Open(ctx, moraine.Options{KV: b.kv, BlockStorage: b.blocks, CacheBytes: cacheBytes, Grace: grace})
+	o := moraine.Options{BlockStorage: b.blocks, CacheBytes: cacheBytes, Grace: grace}
+	if b.kv != nil {
+		o.KV = b.kv
+	} else {
+		o.Backend = b.tables
+	}
+	return moraine.Open(ctx, o)
 }
 
 // requireEmpty keeps the suite from working in somebody's store. What a run that was killed has left in its own partitions goes.
@@ -105,7 +107,7 @@ func (b *bench) closeAll() error {
 	if b.store != nil {
 		errs = append(errs, b.store.Close())
 	}
-	return errors.Join(append(errs, b.blocks.Close(), b.kv.Close())...)
+	return errors.Join(append(errs, b.blocks.Close(), b.closeRecords())...)
 }
 
 // clear removes what the workload made, and nothing else.
@@ -119,6 +121,9 @@ func (b *bench) clear(ctx context.Context) error {
 
 // dropRaw drops the partitions of writes to the engine alone.
 func (b *bench) dropRaw(ctx context.Context) error {
+	if b.kv == nil {
+		return nil
+	}
 	var errs []error
 	for _, partition := range []string{rawPartition, fencedPartition, fencePartition} {
 		errs = append(errs, b.kv.DropPartition(ctx, []byte(partition)))

@@ -40,6 +40,9 @@ type rival struct {
 }
 
 func (w *kvWrites) run(ctx context.Context, b *bench) (err error) {
+	if b.kv == nil {
+		return fmt.Errorf("%w: the tables of older deployments are no key/value engine", ErrConfig)
+	}
 	syncs, err := b.syncRate(ctx)
 	if err != nil {
 		return err

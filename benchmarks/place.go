@@ -16,10 +16,11 @@ import (
 	"github.com/moraine-store/moraine/benchmarks/reference"
 	"github.com/moraine-store/moraine/internal/pgserver"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
-// Engines are those that the suite makes stores of by itself.
-func Engines() []string { return []string{"bolt", "pebble", "postgres", "mem"} }
+// Engines are those that the suite makes stores of by itself. All but sql, the tables of older deployments, are key/value engines.
+func Engines() []string { return []string{"bolt", "pebble", "postgres", "sql", "mem"} }
 
 // place is where the store of a run is, and what the references get: another file, directory or table of the same kind beside it.
 type place struct {
@@ -61,6 +62,9 @@ func (h *host) place(ctx context.Context, c Config, engine string) (p *place, er
 	switch engine {
 	case "postgres":
 		p.storeURL, err = h.newDatabase(ctx, p)
+	case "sql":
+		p.storeURL, err = h.newDatabase(ctx, p)
+		p.storeURL = sqlstore.Scheme + strings.TrimPrefix(p.storeURL, "postgres")
 	case "mem":
 		p.storeURL = "mem:"
 	default:
@@ -112,14 +116,24 @@ func (p *place) remove(ctx context.Context) error {
 // subdirectory makes a new directory for a reference.
 func (p *place) subdirectory() (string, error) { return os.MkdirTemp(p.dir, "reference-") }
 
-// isDatabase reports whether the engine is PostgreSQL.
-func (p *place) isDatabase() bool { return p.engine == "postgres" || p.engine == "postgresql" }
+// isDatabase reports whether the store is in PostgreSQL.
+func (p *place) isDatabase() bool {
+	return p.engine == "postgres" || p.engine == "postgresql" || isSQL(p.storeURL)
+}
+
+// databaseURL is the URL of the database that a store is in.
+func (p *place) databaseURL() string {
+	if isSQL(p.storeURL) {
+		return "postgres" + p.storeURL[len(sqlstore.Scheme):]
+	}
+	return p.storeURL
+}
 
 // durability is what a write waits for.
 func (p *place) durability(ctx context.Context) (settings map[string]string, version string, err error) {
 	switch {
 	case p.isDatabase():
-		version, settings, err = reference.Settings(ctx, p.storeURL)
+		version, settings, err = reference.Settings(ctx, p.databaseURL())
 	case p.engine == "bolt":
 		settings = map[string]string{"fsync": "of the file, twice per transaction"}
 	case p.engine == "pebble":

@@ -17,7 +17,9 @@ import (
 
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/all"
+	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
 // order says what a process is to commit. It is the first line of what it reads.
@@ -51,11 +53,24 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(line, &o); err != nil {
 		return fmt.Errorf("read what to commit: %w", err)
 	}
-	store, err := moraine.Open(ctx, moraine.Options{Store: o.Store, Engines: all.Engines(), Blocks: o.Blocks})
+	options := moraine.Options{Store: o.Store, Engines: all.Engines(), Blocks: o.Blocks}
+	if isSQL(o.Store) {
+		tables, err := sqlstore.Open(ctx, o.Store, kv.OpenOptions{})
+		if err != nil {
+			return err
+		}
+		options.Store, options.Backend = "", tables
+		return errors.Join(o.open(ctx, options, lines, out), tables.Close())
+	}
+	return o.open(ctx, options, lines, out)
+}
+
+func (o order) open(ctx context.Context, options moraine.Options, in *bufio.Reader, out io.Writer) error {
+	store, err := moraine.Open(ctx, options)
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.serve(ctx, store, lines, out), store.Close())
+	return errors.Join(o.serve(ctx, store, in, out), store.Close())
 }
 
 func (o order) serve(ctx context.Context, store *moraine.Store, in *bufio.Reader, out io.Writer) error {

@@ -95,12 +95,16 @@ func (b *bench) count(part string, before map[string]int64) {
 	}
 	maps.DeleteFunc(calls, func(_ string, n int64) bool { return n == 0 })
 	b.run.Counts = slices.DeleteFunc(b.run.Counts, func(c result.Counts) bool { return c.Part == part })
-	b.run.Counts = append(b.run.Counts, result.Counts{Part: part, Calls: calls})
+	if len(calls) > 0 {
+		b.run.Counts = append(b.run.Counts, result.Counts{Part: part, Calls: calls})
+	}
 }
 
 func (b *bench) counts() map[string]int64 {
-	counts := b.kv.Counts()
-	maps.Copy(counts, b.blocks.Counts())
+	counts := b.blocks.Counts()
+	if b.kv != nil {
+		maps.Copy(counts, b.kv.Counts())
+	}
 	return counts
 }
 
@@ -108,6 +112,9 @@ func (b *bench) counts() map[string]int64 {
 // each call that writes counts as one, although concurrent ones share them.
 func (b *bench) syncs() (int64, error) {
 	path, isBolt := strings.CutPrefix(b.storeURL, "bolt:")
+	if b.kv == nil {
+		return b.blocks.Syncs() + b.tables.Writes(), nil
+	}
 	if !isBolt {
 		return b.blocks.Syncs() + b.kv.Writes(), nil
 	}

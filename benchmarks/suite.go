@@ -73,6 +73,9 @@ func (c Config) runAll(ctx context.Context, h *host, workloads []Workload) (*res
 	if c.Store != "" {
 		scheme, _, _ := strings.Cut(c.Store, ":")
 		engines = []string{strings.ToLower(scheme)}
+		if isSQL(c.Store) {
+			engines = []string{"sql"}
+		}
 	}
 	err := c.runEach(ctx, h, d, workloads, engines)
 	if h.server != nil && !strings.HasPrefix(h.server.Directory(), c.Dir) {

@@ -17,6 +17,7 @@ import (
 	"github.com/moraine-store/moraine/benchmarks/result"
 	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
 // points are numbers of goroutines that targets are for.
@@ -123,6 +124,26 @@ func TestPostgresIsStartedWhereItIsInstalled(t *testing.T) {
 	for _, v := range d.Targets {
 		require.NotEqual(t, "mem", v.Engine)
 	}
+}
+
+func TestTheTablesOfOlderDeploymentsAreMeasuredWithoutAnEngine(t *testing.T) {
+	t.Parallel() // much of it is waiting for the disk
+	c := config(t, "sql")
+	c.Rounds = 1
+	workloads := []Workload{tiny(t, "staged-writes", nil), tiny(t, "small-commits", nil), tiny(t, "concurrent-commits", nil)}
+	d, err := Run(t.Context(), c, workloads)
+	require.NoError(t, err)
+	requireSound(t, d, len(workloads), "sql")
+	requireNothingLeft(t, c)
+	require.Empty(t, d.Targets, "they are there to compare with")
+
+	_, err = Run(t.Context(), c, []Workload{tiny(t, "kv", nil)})
+	require.ErrorIs(t, err, ErrConfig)
+
+	c.Engines, c.Store = nil, sqlstore.Scheme+strings.TrimPrefix(testpg.Start(t).NewDatabase(t), "postgres")
+	d, err = Run(t.Context(), c, workloads) // one after the other in one store, which each leaves empty
+	require.NoError(t, err)
+	requireSound(t, d, len(workloads), "sql")
 }
 
 func TestALongCommitHasThreePhasesAndItsDocumentSurvivesItsJSON(t *testing.T) {

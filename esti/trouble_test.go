@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -79,7 +80,7 @@ func (s *script) schema(ts *testscript.TestScript, args []string) {
 
 // sql runs a statement in the database of the store.
 func (s *script) sql(ts *testscript.TestScript, args []string) {
-	conn, err := pgx.Connect(context.Background(), s.store)
+	conn, err := pgx.Connect(context.Background(), strings.TrimPrefix(s.store, "sql+"))
 	ts.Check(err)
 	_, err = conn.Exec(context.Background(), args[0])
 	ts.Check(errors.Join(err, conn.Close(context.Background())))

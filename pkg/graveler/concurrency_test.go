@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,19 +14,29 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
-// bothProtocols runs a test on cheap fences and on costly ones.
-func bothProtocols(t *testing.T, test func(t *testing.T, f *fixture)) {
+// eachProtocol runs a test on cheap fences and on costly ones, and on locks of rows.
+func eachProtocol(t *testing.T, test func(t *testing.T, f *fixture)) {
 	for _, url := range []string{"mem:", costlyFences} {
 		t.Run(url, func(t *testing.T) { test(t, newFixtureAt(t, url, dropAtOnce)) })
 	}
+	t.Run("sql", func(t *testing.T) {
+		url := sqlstore.Scheme + strings.TrimPrefix(testpg.Start(t).NewDatabase(t), "postgres")
+		store, err := sqlstore.Open(t.Context(), url, kv.OpenOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, store.Close()) })
+		test(t, newFixtureAt(t, "mem:", dropAtOnce, func(c *graveler.Config) { c.Refs, c.Staging = store, store }))
+	})
 }
 
 // Writers stage and delete while others commit, compact and clean. In the end each key is as its only writer left it.
 func TestAcknowledgedWritesSurviveCommits(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, f *fixture) {
+	eachProtocol(t, func(t *testing.T, f *fixture) {
 		const writers, perWriter = 8, 60
 		ctx, stop := context.WithCancel(context.Background())
 		other := f.another(t)
@@ -92,7 +103,7 @@ func TestAcknowledgedWritesSurviveCommits(t *testing.T) {
 
 // A list that overlaps commits and clean-up shows every entry that was there before it began.
 func TestListsOverlappingCommitsMissNothing(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, f *fixture) {
+	eachProtocol(t, func(t *testing.T, f *fixture) {
 		const entries = 2500 // more than one page
 		all := make([]graveler.Entry, entries)
 		for i := range all {
@@ -128,7 +139,7 @@ func TestListsOverlappingCommitsMissNothing(t *testing.T) {
 }
 
 func TestOneOfManyConditionalWritesWins(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, f *fixture) {
+	eachProtocol(t, func(t *testing.T, f *fixture) {
 		ctx := context.Background()
 		processes := []*graveler.Graveler{f.Graveler, f.another(t)}
 		for round := range 20 {
@@ -157,7 +168,7 @@ func TestOneOfManyConditionalWritesWins(t *testing.T) {
 }
 
 func TestUpdatesOfOneEntryAreNotLost(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, f *fixture) {
+	eachProtocol(t, func(t *testing.T, f *fixture) {
 		ctx := context.Background()
 		processes := []*graveler.Graveler{f.Graveler, f.another(t)}
 		const writers, increments = 6, 20
@@ -199,7 +210,7 @@ func TestUpdatesOfOneEntryAreNotLost(t *testing.T) {
 
 // Commits that meet take each other's changes along. Each gets a commit that holds what it sealed, empty ones included, and the log links up.
 func TestConcurrentCommits(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, f *fixture) {
+	eachProtocol(t, func(t *testing.T, f *fixture) {
 		ctx := context.Background()
 		const committers, rounds = 6, 10
 		processes := []*graveler.Graveler{f.Graveler, f.another(t)}

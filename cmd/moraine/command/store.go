@@ -18,9 +18,11 @@ import (
 	"github.com/moraine-store/moraine/pkg/block/local"
 	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/fsck"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/all"
 	"github.com/moraine-store/moraine/pkg/kv/postgres"
+	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
 const (
@@ -49,6 +51,18 @@ func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error
 		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Observer = operationLog{o.Logger}
 	}
+	if isSQL(a.store) {
+		backend, err := sqlstore.Open(ctx, a.store, kv.OpenOptions{ReadOnly: o.ReadOnly})
+		if err != nil {
+			return err
+		}
+		o.Store, o.Backend = "", backend
+		return errors.Join(a.opened(ctx, o, fn), backend.Close())
+	}
+	return a.opened(ctx, o, fn)
+}
+
+func (a *app) opened(ctx context.Context, o moraine.Options, fn func(*moraine.Store) error) error {
 	s, err := moraine.Open(ctx, o)
 	if err != nil {
 		return a.unopened(err)
@@ -74,6 +88,9 @@ func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
 	if err := a.checkStore(ctx); err != nil {
 		return err
 	}
+	if isSQL(a.store) {
+		return fmt.Errorf("records of store %s: %w", kv.Redact(a.store), fsck.ErrNoKV)
+	}
 	s, err := kv.Open(ctx, a.store, all.Engines(), kv.OpenOptions{ReadOnly: true})
 	if err != nil {
 		return a.unopened(err)
@@ -84,20 +101,33 @@ func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
 // checkStore keeps a command from making an empty store where somebody is in the wrong directory, or names the wrong database.
 func (a *app) checkStore(ctx context.Context) error {
 	missing := isMissing(a.store)
-	if isDatabase(a.store) {
-		s, err := postgres.Open(ctx, a.store, kv.OpenOptions{ReadOnly: true})
-		if err == nil {
-			err = s.Close()
-		}
+	if isDatabase(a.store) || isSQL(a.store) {
+		err := a.probe(ctx)
 		missing = errors.Is(err, kv.ErrNotAStore)
 		if err != nil && !missing {
-			return fmt.Errorf("open store %s: %w", kv.Redact(a.store), err)
+			return err
 		}
 	}
 	if missing {
 		return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
 	}
 	return nil
+}
+
+// probe opens the store in a database and closes it again.
+func (a *app) probe(ctx context.Context) error {
+	if isSQL(a.store) {
+		s, err := sqlstore.Open(ctx, a.store, kv.OpenOptions{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	s, err := postgres.Open(ctx, a.store, kv.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", kv.Redact(a.store), err)
+	}
+	return s.Close()
 }
 
 // unopened makes more of the error of a store that could not be opened.
@@ -164,6 +194,12 @@ func lastingURL(url string) (string, error) {
 func isDatabase(url string) bool {
 	scheme, _, _ := strings.Cut(url, ":")
 	return strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")
+}
+
+// isSQL reports whether a URL names the tables of older deployments, which are no key/value store.
+func isSQL(url string) bool {
+	scheme, _, _ := strings.Cut(url, ":")
+	return strings.EqualFold(scheme, sqlstore.Scheme)
 }
 
 // operationLog logs the operations of the store.

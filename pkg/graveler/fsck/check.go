@@ -24,8 +24,14 @@ type Checker struct {
 	trees   graveler.Trees
 }
 
-// New returns a Checker of the store that has its records in the given engine. Both stay the caller's to close.
+// ErrNoKV: what was asked for looks at records as they lie in a key/value store, and this store has none.
+var ErrNoKV = errors.New("not available: the store keeps its records in something else than a key/value store")
+
+// New returns a Checker of the store that has its records in the given engine; nil stands for a store that has none, and then Check yields [ErrNoKV]. Both stay the caller's to close.
 func New(store kv.Store, trees graveler.Trees) *Checker {
+	if store == nil {
+		return &Checker{trees: trees}
+	}
 	return &Checker{refs: ref.New(store), staging: staging.New(store), trees: trees}
 }
 
@@ -100,6 +106,9 @@ func digestOf[T ~string](s T) digest {
 }
 
 func (k *check) run(ctx context.Context) error {
+	if k.refs == nil {
+		return ErrNoKV
+	}
 	if len(k.options.Repositories) > 0 {
 		return k.namedRepositories(ctx)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/graveler/ref/refpb"
+	"github.com/moraine-store/moraine/pkg/graveler/stest"
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
@@ -85,12 +86,12 @@ func readAll(t *testing.T, refs *ref.Store) []error {
 	_, watermarkErr := refs.Watermark(ctx)
 	var errs []error
 	for _, err := range []error{
-		repositoryErr, lastError(refs.ScanRepositories(ctx, "")),
-		branchErr, lastError(refs.ScanBranches(ctx, repo, "")),
-		commitErr, lastError(refs.ScanCommits(ctx, repo, "")),
-		tagErr, lastError(refs.ScanTags(ctx, repo, "")),
-		lastError(refs.ScanMoves(ctx, repo, "u", 0, 1<<62)), lastError(refs.ScanLogNames(ctx, repo, "main")),
-		settingErr, lastError(refs.ScanCleanups(ctx)), watermarkErr,
+		repositoryErr, stest.LastError(refs.ScanRepositories(ctx, "")),
+		branchErr, stest.LastError(refs.ScanBranches(ctx, repo, "")),
+		commitErr, stest.LastError(refs.ScanCommits(ctx, repo, "")),
+		tagErr, stest.LastError(refs.ScanTags(ctx, repo, "")),
+		stest.LastError(refs.ScanMoves(ctx, repo, "u", 0, 1<<62)), stest.LastError(refs.ScanLogNames(ctx, repo, "main")),
+		settingErr, stest.LastError(refs.ScanCleanups(ctx)), watermarkErr,
 	} {
 		if err != nil && !isNotFound(err) {
 			errs = append(errs, err)

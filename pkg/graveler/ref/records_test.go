@@ -4,11 +4,8 @@ package ref_test
 
 import (
 	"context"
-	"math"
-	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -18,82 +15,10 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/graveler/ref/refpb"
+	"github.com/moraine-store/moraine/pkg/graveler/stest"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
 )
-
-// fill sets every field, also those that are added after this was written, to something that is not
-// its zero value. Stamps stay nil.
-func fill(t *rapid.T, v reflect.Value) {
-	switch v.Interface().(type) {
-	case graveler.Stamp:
-		return
-	case graveler.Key:
-		v.SetBytes(rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "key"))
-		return
-	case time.Time:
-		v.Set(reflect.ValueOf(time.Unix(0, rapid.Int64().Draw(t, "time")).UTC()))
-		return
-	case graveler.RepositoryState:
-		v.SetInt(rapid.Int64Range(1, 3).Draw(t, "state"))
-		return
-	case graveler.BranchState:
-		v.SetInt(rapid.Int64Range(1, 2).Draw(t, "state"))
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(rapid.StringN(1, 20, -1).Draw(t, "string"))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(rapid.Int64Range(1, math.MaxInt32).Draw(t, "int"))
-	case reflect.Uint8:
-		v.SetUint(rapid.Uint64Range(1, math.MaxUint8).Draw(t, "byte"))
-	case reflect.Uint64:
-		v.SetUint(rapid.Uint64Min(1).Draw(t, "uint"))
-	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i))
-		}
-		repair(t, v)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(1, 4).Draw(t, "length"), 4))
-		for i := range v.Len() {
-			fill(t, v.Index(i))
-		}
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		for range rapid.IntRange(1, 4).Draw(t, "length") {
-			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			fill(t, key)
-			fill(t, value)
-			v.SetMapIndex(key, value)
-		}
-	default:
-		t.Fatalf("no values for %s", v.Type())
-	}
-}
-
-// repair makes structs valid whose fields depend on one another.
-func repair(t *rapid.T, v reflect.Value) {
-	switch s := v.Addr().Interface().(type) {
-	case *graveler.Move:
-		s.Time += s.Previous
-	case *graveler.Item:
-		if rapid.Bool().Draw(t, "token") {
-			s.Prefix = nil
-		} else {
-			s.Token = ""
-		}
-	}
-}
-
-func full[T any](t *rapid.T) *T {
-	v := new(T)
-	fill(t, reflect.ValueOf(v).Elem())
-	return v
-}
 
 // requireEveryFieldStored fails for a field of the message that nothing was written to.
 func requireEveryFieldStored(t *rapid.T, store kv.Store, partition string, key string) {
@@ -136,87 +61,56 @@ func TestRecordsComeBackWithEveryField(t *testing.T) {
 			got, err := refs.GetRepository(ctx, repo.ID)
 			require.NoError(t, err)
 			require.Equal(t, repo, got)
-			require.Equal(t, []*graveler.Repository{repo}, collect(t, refs.ScanRepositories(ctx, "")))
+			require.Equal(t, []*graveler.Repository{repo}, stest.Collect(t, refs.ScanRepositories(ctx, "")))
 			requireEveryFieldStored(t, store, "graveler", "repos/"+string(repo.ID))
 		},
 		"branch": func(t *rapid.T, store kv.Store, refs *ref.Store, repo *graveler.Repository) {
-			b := full[graveler.Branch](t)
-			for i := range b.Items {
-				b.Items[i].Number = uint64(len(b.Items) - i)
-			}
-			b.ItemCounter = max(b.ItemCounter, uint64(len(b.Items)))
+			b := stest.Full[graveler.Branch](t)
 			stamp, err := refs.PutBranch(ctx, repo, b)
 			require.NoError(t, err)
 			b.Stamp = stamp
 			got, err := refs.GetBranch(ctx, repo, b.ID)
 			require.NoError(t, err)
 			require.Equal(t, b, got)
-			require.Equal(t, []*graveler.Branch{b}, collect(t, refs.ScanBranches(ctx, repo, "")))
+			require.Equal(t, []*graveler.Branch{b}, stest.Collect(t, refs.ScanBranches(ctx, repo, "")))
 			requireEveryFieldStored(t, store, repo.Partition(), "branches/"+string(b.ID))
 		},
 		"commit": func(t *rapid.T, store kv.Store, refs *ref.Store, repo *graveler.Repository) {
-			c := full[graveler.Commit](t)
+			c := stest.Full[graveler.Commit](t)
 			require.NoError(t, refs.PutCommit(ctx, repo, c))
 			require.NoError(t, refs.PutCommit(ctx, repo, c))
 			got, err := refs.GetCommit(ctx, repo, c.ID)
 			require.NoError(t, err)
 			require.Equal(t, c, got)
-			require.Equal(t, []*graveler.Commit{c}, collect(t, refs.ScanCommits(ctx, repo, "")))
+			require.Equal(t, []*graveler.Commit{c}, stest.Collect(t, refs.ScanCommits(ctx, repo, "")))
 			requireEveryFieldStored(t, store, repo.Partition(), "commits/"+string(c.ID))
 		},
 		"tag": func(t *rapid.T, store kv.Store, refs *ref.Store, repo *graveler.Repository) {
-			tag := full[graveler.Tag](t)
+			tag := stest.Full[graveler.Tag](t)
 			require.NoError(t, refs.CreateTag(ctx, repo, tag))
 			got, err := refs.GetTag(ctx, repo, tag.ID)
 			require.NoError(t, err)
 			require.NotNil(t, got.Stamp)
 			tag.Stamp = got.Stamp
 			require.Equal(t, tag, got)
-			require.Equal(t, []*graveler.Tag{tag}, collect(t, refs.ScanTags(ctx, repo, "")))
+			require.Equal(t, []*graveler.Tag{tag}, stest.Collect(t, refs.ScanTags(ctx, repo, "")))
 			requireEveryFieldStored(t, store, repo.Partition(), "tags/"+string(tag.ID))
 		},
 		"cleanup": func(t *rapid.T, store kv.Store, refs *ref.Store, repo *graveler.Repository) {
-			c := full[graveler.Cleanup](t)
+			c := stest.Full[graveler.Cleanup](t)
 			require.NoError(t, refs.PutCleanup(ctx, *c))
-			require.Equal(t, []graveler.Cleanup{*c}, collect(t, refs.ScanCleanups(ctx)))
+			require.Equal(t, []graveler.Cleanup{*c}, stest.Collect(t, refs.ScanCleanups(ctx)))
 			requireEveryFieldStored(t, store, "cleanup-tokens", c.Partition)
 		},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			repo := full[graveler.Repository](t)
+			repo := stest.Full[graveler.Repository](t)
 			repo.ID, repo.UID = "lake", uid
 			store := mem.New()
 			defer func() { require.NoError(t, store.Close()) }()
 			test(t, store, ref.New(store), repo)
 		}))
 	}
-}
-
-func TestRecordsWithNothingOptionalComeBack(t *testing.T) {
-	eachEngine(t, func(t *testing.T, store kv.Store) {
-		ctx, refs := t.Context(), ref.New(store)
-		repo := &graveler.Repository{ID: "lake", UID: uid, State: graveler.RepositoryCreating}
-		_, err := refs.PutRepository(ctx, repo)
-		require.NoError(t, err)
-		gotRepo, err := refs.GetRepository(ctx, "lake")
-		require.NoError(t, err)
-		require.True(t, gotRepo.CreatedAt.IsZero())
-
-		b := &graveler.Branch{ID: "a/b", UID: uid, State: graveler.BranchLive, ItemCounter: 1, Items: []graveler.Item{{Number: 1}}}
-		b.Stamp, err = refs.PutBranch(ctx, repo, b)
-		require.NoError(t, err)
-		got, err := refs.GetBranch(ctx, repo, "a/b")
-		require.NoError(t, err)
-		require.Empty(t, got.Items[0].Prefix)
-		got.Items[0].Prefix = nil
-		require.Equal(t, b, got)
-
-		c := &graveler.Commit{ID: "c1", CreatedAt: time.Unix(0, 0).UTC()}
-		require.NoError(t, refs.PutCommit(ctx, repo, c))
-		gotCommit, err := refs.GetCommit(ctx, repo, "c1")
-		require.NoError(t, err)
-		require.Equal(t, c, gotCommit, "the epoch is a time like any other")
-	})
 }
 
 func TestStoredNumbersAreThoseOfTheModel(t *testing.T) {

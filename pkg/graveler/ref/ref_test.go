@@ -4,7 +4,6 @@ package ref_test
 
 import (
 	"context"
-	"iter"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
+	"github.com/moraine-store/moraine/pkg/graveler/stest"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/bolt"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
@@ -37,36 +37,20 @@ func branch() *graveler.Branch {
 // eachEngine runs a test on an engine in memory and on one on disk.
 func eachEngine(t *testing.T, test func(t *testing.T, store kv.Store)) {
 	t.Run("mem", func(t *testing.T) { test(t, memStore(t)) })
-	t.Run("bolt", func(t *testing.T) {
-		store, err := bolt.Open(t.Context(), "bolt:"+filepath.Join(t.TempDir(), "meta.db"), kv.OpenOptions{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		test(t, store)
-	})
+	t.Run("bolt", func(t *testing.T) { test(t, boltStore(t)) })
+}
+
+func boltStore(t *testing.T) kv.Store {
+	store, err := bolt.Open(t.Context(), "bolt:"+filepath.Join(t.TempDir(), "meta.db"), kv.OpenOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
 }
 
 func memStore(t *testing.T) kv.Store {
 	store := mem.New()
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store
-}
-
-func collect[T any](t require.TestingT, seq iter.Seq2[T, error]) []T {
-	var all []T
-	for v, err := range seq {
-		require.NoError(t, err)
-		all = append(all, v)
-	}
-	return all
-}
-
-// lastError is what a scan ends with.
-func lastError[T any](seq iter.Seq2[T, error]) error {
-	var last error
-	for _, err := range seq {
-		last = err
-	}
-	return last
 }
 
 // keys lists a partition.
@@ -81,100 +65,13 @@ func keys(t require.TestingT, store kv.Store, partition string) []string {
 	return all
 }
 
-func TestWritesLandOnlyOnTheRecordThatWasRead(t *testing.T) {
-	eachEngine(t, func(t *testing.T, store kv.Store) {
-		ctx, refs, repo := t.Context(), ref.New(store), repository()
-		kinds := map[string]struct {
-			put    func(nonce string, s graveler.Stamp) (graveler.Stamp, error)
-			remove func(s graveler.Stamp) error
-		}{
-			"repository": {
-				func(nonce string, s graveler.Stamp) (graveler.Stamp, error) {
-					r := repository()
-					r.Nonce, r.Stamp = nonce, s
-					return refs.PutRepository(ctx, r)
-				},
-				func(s graveler.Stamp) error {
-					return refs.RemoveRepository(ctx, &graveler.Repository{ID: "lake", Stamp: s})
-				},
-			},
-			"branch": {
-				func(nonce string, s graveler.Stamp) (graveler.Stamp, error) {
-					b := branch()
-					b.Nonce, b.Stamp = nonce, s
-					return refs.PutBranch(ctx, repo, b)
-				},
-				func(s graveler.Stamp) error {
-					return refs.RemoveBranch(ctx, repo, &graveler.Branch{ID: "main", Stamp: s})
-				},
-			},
-			"setting": {
-				func(nonce string, s graveler.Stamp) (graveler.Stamp, error) {
-					return refs.PutSetting(ctx, repo, "retention", []byte(nonce), s)
-				},
-				func(s graveler.Stamp) error { return refs.RemoveSetting(ctx, repo, "retention", s) },
-			},
-		}
-		for name, k := range kinds {
-			t.Run(name, func(t *testing.T) {
-				require.NoError(t, k.remove(nil), "there is nothing to remove")
-
-				first, err := k.put("1", nil)
-				require.NoError(t, err)
-				_, err = k.put("2", nil)
-				require.ErrorIs(t, err, graveler.ErrChanged)
-				require.ErrorIs(t, k.remove(nil), graveler.ErrChanged)
-
-				second, err := k.put("2", first)
-				require.NoError(t, err)
-				_, err = k.put("3", first)
-				require.ErrorIs(t, err, graveler.ErrChanged)
-				require.ErrorIs(t, k.remove(first), graveler.ErrChanged)
-
-				require.NoError(t, k.remove(second))
-				_, err = k.put("3", second)
-				require.ErrorIs(t, err, graveler.ErrChanged)
-				require.ErrorIs(t, k.remove(second), graveler.ErrChanged)
-				_, err = k.put("4", nil)
-				require.NoError(t, err)
-			})
-		}
+func TestRecordsAreWhatAnyStoreKeeps(t *testing.T) {
+	t.Run("mem", func(t *testing.T) {
+		stest.Refs(t, func(t *testing.T) graveler.Refs { return ref.New(memStore(t)) })
 	})
-}
-
-func TestTagsAreCreatedOnceAndRemovedAsRead(t *testing.T) {
-	ctx, refs, repo := t.Context(), ref.New(memStore(t)), repository()
-	require.NoError(t, refs.CreateTag(ctx, repo, &graveler.Tag{ID: "v1", Commit: "c1"}))
-	err := refs.CreateTag(ctx, repo, &graveler.Tag{ID: "v1", Commit: "c2"})
-	require.ErrorIs(t, err, graveler.ErrExists)
-	require.EqualError(t, err, "create tag lake/v1: exists already")
-
-	old, err := refs.GetTag(ctx, repo, "v1")
-	require.NoError(t, err)
-	require.Equal(t, graveler.CommitID("c1"), old.Commit)
-	require.NoError(t, refs.RemoveTag(ctx, repo, old))
-	require.NoError(t, refs.CreateTag(ctx, repo, &graveler.Tag{ID: "v1", Commit: "c2"}))
-	require.ErrorIs(t, refs.RemoveTag(ctx, repo, old), graveler.ErrChanged)
-}
-
-func TestWhatIsNotThereIsNamed(t *testing.T) {
-	ctx, refs, repo := t.Context(), ref.New(memStore(t)), repository()
-	for _, c := range []struct {
-		get  func() error
-		want error
-		text string
-	}{
-		{func() error { _, err := refs.GetRepository(ctx, "lake"); return err }, graveler.ErrRepositoryNotFound, "get repository lake: repository not found"},
-		{func() error { _, err := refs.GetBranch(ctx, repo, "a/b"); return err }, graveler.ErrBranchNotFound, "get branch lake/a/b: branch not found"},
-		{func() error { _, err := refs.GetTag(ctx, repo, "v1"); return err }, graveler.ErrTagNotFound, "get tag lake/v1: tag not found"},
-		{func() error { _, err := refs.GetCommit(ctx, repo, "c1"); return err }, graveler.ErrCommitNotFound, "get commit c1 of lake: commit not found"},
-		{func() error { _, _, err := refs.GetSetting(ctx, repo, "retention"); return err }, graveler.ErrSettingNotFound, "get setting retention of lake: setting not found"},
-	} {
-		err := c.get()
-		require.ErrorIs(t, err, c.want)
-		require.ErrorIs(t, err, graveler.ErrNotFound)
-		require.EqualError(t, err, c.text)
-	}
+	t.Run("bolt", func(t *testing.T) {
+		stest.Refs(t, func(t *testing.T) graveler.Refs { return ref.New(boltStore(t)) })
+	})
 }
 
 func TestStatesOfTheEngineAreTheStoresOwn(t *testing.T) {
@@ -184,12 +81,12 @@ func TestStatesOfTheEngineAreTheStoresOwn(t *testing.T) {
 	cancel()
 	_, err := refs.GetRepository(ctx, "lake")
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, lastError(refs.ScanRepositories(ctx, "")), context.Canceled)
+	require.ErrorIs(t, stest.LastError(refs.ScanRepositories(ctx, "")), context.Canceled)
 
 	require.NoError(t, store.Close())
 	_, err = refs.PutRepository(t.Context(), repository())
 	require.ErrorIs(t, err, graveler.ErrClosed)
-	require.ErrorIs(t, lastError(refs.ScanRepositories(t.Context(), "")), graveler.ErrClosed)
+	require.ErrorIs(t, stest.LastError(refs.ScanRepositories(t.Context(), "")), graveler.ErrClosed)
 
 	readOnly, err := mem.Open(t.Context(), "mem:", kv.OpenOptions{ReadOnly: true})
 	require.NoError(t, err)

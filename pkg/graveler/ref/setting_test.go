@@ -5,9 +5,7 @@ package ref_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -19,23 +17,15 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/graveler/ref/refpb"
+	"github.com/moraine-store/moraine/pkg/graveler/stest"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
 )
 
 const setting = "lifecycle"
 
-// document returns n bytes that do not compress, different for each seed.
-func document(seed uint64, n int) []byte {
-	var key [32]byte
-	binary.LittleEndian.PutUint64(key[:], seed)
-	data := make([]byte, n)
-	_, _ = rand.NewChaCha8(key).Read(data) // never fails
-	return data
-}
-
 // large takes several chunks.
-func large(seed uint64) []byte { return document(seed, 700<<10) }
+func large(seed uint64) []byte { return stest.Document(seed, 700<<10) }
 
 func chunkKeys(t require.TestingT, store kv.Store) []string {
 	var chunks []string
@@ -107,28 +97,13 @@ func TestSettingsOfAnySizeComeBack(t *testing.T) {
 	for _, size := range []int{0, 1, 1000, kv.MaxValueBytes - 200, kv.MaxValueBytes, 1 << 20, ref.MaxSettingBytes} {
 		store := memStore(t)
 		refs, repo := ref.New(store), repository()
-		for _, data := range [][]byte{document(uint64(size), size), make([]byte, size)} {
+		for _, data := range [][]byte{stest.Document(uint64(size), size), make([]byte, size)} {
 			_, err := refs.PutSetting(t.Context(), repo, setting, data, nil)
 			require.NoError(t, err)
 			stamp := requireSetting(t, refs, data)
 			require.NoError(t, refs.RemoveSetting(t.Context(), repo, setting, stamp))
 		}
 	}
-}
-
-func TestSettingsAreListedByName(t *testing.T) {
-	eachEngine(t, func(t *testing.T, store kv.Store) {
-		ctx, refs, repo := t.Context(), ref.New(store), repository()
-		require.Empty(t, collect(t, refs.ScanSettings(ctx, repo)))
-		for _, name := range []string{"b", "c", "a"} {
-			stamp, err := refs.PutSetting(ctx, repo, name, large(1), nil)
-			require.NoError(t, err)
-			if name == "c" {
-				require.NoError(t, refs.RemoveSetting(ctx, repo, name, stamp))
-			}
-		}
-		require.Equal(t, []string{"a", "b"}, collect(t, refs.ScanSettings(ctx, repo)))
-	})
 }
 
 func TestASmallSettingIsOneRecord(t *testing.T) {
@@ -254,50 +229,6 @@ func TestAWriterWhoCleansUpLateLeavesLaterChunksAlone(t *testing.T) {
 	require.Len(t, chunkKeys(t, store), 3)
 }
 
-func TestConcurrentWritersAndReadersSeeWholeDocuments(t *testing.T) {
-	eachEngine(t, func(t *testing.T, store kv.Store) {
-		ctx, refs, repo := t.Context(), ref.New(store), repository()
-		sized := func(seed uint64) []byte {
-			return binary.LittleEndian.AppendUint64(document(seed, int(seed%3)*(300<<10)), seed)
-		}
-		_, err := refs.PutSetting(ctx, repo, setting, sized(0), nil)
-		require.NoError(t, err)
-
-		const writers, each = 3, 6
-		var running sync.WaitGroup
-		for range writers {
-			running.Go(func() {
-				for done := 0; done < each; {
-					data, stamp, err := refs.GetSetting(ctx, repo, setting)
-					if err != nil {
-						t.Errorf("get: %v", err)
-						return
-					}
-					seed := binary.LittleEndian.Uint64(data[len(data)-8:])
-					if !bytes.Equal(data, sized(seed)) {
-						t.Errorf("document %d is not whole", seed)
-					}
-					_, err = refs.PutSetting(ctx, repo, setting, sized(seed+1), stamp)
-					switch {
-					case err == nil:
-						done++
-					case !errors.Is(err, graveler.ErrChanged):
-						t.Errorf("put: %v", err)
-						return
-					}
-				}
-			})
-		}
-		running.Wait()
-		data, stamp, err := refs.GetSetting(ctx, repo, setting)
-		require.NoError(t, err)
-		require.Equal(t, sized(writers*each), data, "every write counted once")
-		_, err = refs.PutSetting(ctx, repo, setting, nil, stamp)
-		require.NoError(t, err)
-		require.Empty(t, chunkKeys(t, store))
-	})
-}
-
 func TestADamagedSettingIsAnError(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, store kv.Store, partition []byte, chunks []string){
 		"missing chunk": func(t *testing.T, store kv.Store, partition []byte, chunks []string) {
@@ -400,13 +331,13 @@ func TestSettingsBehaveLikeAVariableOnAnyEngine(t *testing.T) {
 				}
 			},
 			"put": func(t *rapid.T) {
-				data := document(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 3000).Draw(t, "size"))
+				data := stest.Document(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 3000).Draw(t, "size"))
 				s, err := refs.PutSetting(ctx, repo, setting, data, stamp)
 				require.NoError(t, err)
 				want, stamp = data, s
 			},
 			"put on another": func(t *rapid.T) {
-				_, err := refs.PutSetting(ctx, repo, setting, document(0, 2000), graveler.Stamp{})
+				_, err := refs.PutSetting(ctx, repo, setting, stest.Document(0, 2000), graveler.Stamp{})
 				require.ErrorIs(t, err, graveler.ErrChanged)
 			},
 			"remove": func(t *rapid.T) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlstore is the SQL side: the tables in which older deployments keep graveler metadata.
 package sqlstore
 
 import (
@@ -19,7 +18,7 @@ var tables string
 
 // CreateTables makes the tables in an empty database, or completes them, and notes their version.
 func CreateTables(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, tables); err != nil {
+	if err := runScript(ctx, conn, tables); err != nil {
 		return fmt.Errorf("create tables: %w", err)
 	}
 	if _, err := conn.Exec(ctx, "INSERT INTO schema_migrations (version, dirty) VALUES ($1, false) ON CONFLICT DO NOTHING", TablesVersion); err != nil {
