@@ -28,11 +28,10 @@ func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, r
 		return Tag{}, err
 	}
 	t := Tag{ID: id, Commit: c.ID}
-	err = g.referable(ctx, r, c.ID)
-	if err == nil {
-		err = g.refs.CreateTag(ctx, r, &t)
-	}
-	if err == nil {
+	if err = g.referable(ctx, r, c.ID); err == nil {
+		if err := g.refs.CreateTag(ctx, r, &t); err != nil {
+			return Tag{}, err
+		}
 		err = g.tagHolds(ctx, r, &t)
 	}
 	if err != nil {

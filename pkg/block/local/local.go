@@ -248,7 +248,7 @@ func (s *storage) Delete(ctx context.Context, name string) error {
 	if err == nil {
 		err = s.root.Remove(name)
 	}
-	err = errors.Join(err, s.kept.drop(name)) // or its space would not be free
+	err = errors.Join(cause(err), s.kept.drop(name)) // or its space would not be free
 	if err := missing(err); err != nil && !errors.Is(err, block.ErrNotFound) {
 		return s.fail("delete", name, err)
 	}
