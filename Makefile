@@ -23,7 +23,7 @@ define need
 		fi; }
 endef
 
-.PHONY: build demo test test-nightly test-tools check check-format check-generated check-modules generate bench bench-readme bench-go clean
+.PHONY: build demo demo-migrate test test-nightly test-tools check check-format check-generated check-modules generate bench bench-readme bench-go clean
 
 build:
 	$(GO) build -o bin/moraine ./cmd/moraine
@@ -35,6 +35,14 @@ demo:
 	$(GO) build -buildvcs=false -o "$$dir/moraine" ./cmd/moraine; \
 	"$$dir/moraine" --store "bolt:$$dir/meta.db" --blocks "file:$$dir/blocks" demo; \
 	echo "# (make demo removes its store now; bin/moraine demo keeps one.)"
+
+# The tour of a migration: PostgreSQL tables to bbolt, killed half way.
+demo-migrate:
+	$(call need,/usr/lib/postgresql/*/bin/initdb,postgresql)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	echo "building …"; \
+	$(GO) build -buildvcs=false -o "$$dir/moraine" ./cmd/moraine; \
+	"$$dir/moraine" --store "bolt:$$dir/meta.db" --blocks "file:$$dir/blocks" demo --migrate
 
 # What tests need beyond Go: the race detector needs a C compiler.
 test-tools:

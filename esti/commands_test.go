@@ -32,6 +32,7 @@ type script struct {
 	begun  *background
 	victim *rangeFile
 	spoilt *record
+	newOld func() string // makes a database for old data
 }
 
 type scriptKey struct{}
@@ -62,6 +63,8 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"release":  {(*script).release, 0, ""},
 		"schema":   {(*script).schema, 1, "VERSION"},
 		"sql":      {(*script).sql, 1, "STATEMENT"},
+		"old":      {(*script).old, 0, ""},
+		"oldsql":   {(*script).oldsql, 1, "STATEMENT"},
 		"write":    {(*script).write, 2, "FILE TEXT"},
 		"files":    {(*script).files, 2, "DIR NUMBER"},
 		"socket":   {(*script).socket, 1, "FILE"},

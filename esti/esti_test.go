@@ -104,6 +104,7 @@ func (e engine) setup(env *testscript.Env) error {
 		return err
 	}
 	env.Values[scriptKey{}] = newScript(e, store, parsed.Host, env.WorkDir)
+	env.Values[scriptKey{}].(*script).newOld = func() string { return newOld(env.T().(testing.TB)) }
 	for name, value := range map[string]string{
 		"MORAINE_STORE": store, "MORAINE_BLOCKS": blocks, "TZ": "UTC", "USER": "ann",
 		"SERVER": parsed.Host,         // of a database

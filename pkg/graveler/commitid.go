@@ -17,6 +17,11 @@ const CommitVersion = 1
 // Strings are preceded by their length and lists by their count, as 8 bytes big-endian; numbers and times (nanoseconds since the epoch) are 8 bytes big-endian;
 // metadata is in key order. The nonce makes commits that agree in everything else differ.
 func (c *Commit) ComputeID() CommitID {
+	return CommitID(c.hash("moraine commit 1", c.Nonce))
+}
+
+// hash hashes every field but the ID, the version and the nonce, between a tag and what comes in the place of the nonce.
+func (c *Commit) hash(tag, last string) string {
 	h := sha256.New()
 	number := func(n int64) {
 		var b [8]byte
@@ -27,7 +32,7 @@ func (c *Commit) ComputeID() CommitID {
 		number(int64(len(s)))
 		h.Write([]byte(s))
 	}
-	text("moraine commit 1")
+	text(tag)
 	text(c.Committer)
 	text(c.Message)
 	text(string(c.Tree))
@@ -43,6 +48,6 @@ func (c *Commit) ComputeID() CommitID {
 	}
 	number(c.Generation)
 	number(c.LogTime)
-	text(c.Nonce)
-	return CommitID(hex.EncodeToString(h.Sum(nil)))
+	text(last)
+	return hex.EncodeToString(h.Sum(nil))
 }

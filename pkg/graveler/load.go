@@ -17,6 +17,8 @@ import (
 
 // LoadParams says what a repository is like that is made of records which exist already.
 type LoadParams struct {
+	// UID is the repository's, an xid that was given to no other before: for whoever wants to take the load up again where it is cut off (ResumeLoad). "": a new one.
+	UID           string
 	DefaultBranch BranchID
 	CreatedAt     time.Time // zero: now
 	ReadOnly      bool
@@ -47,8 +49,11 @@ type Loading struct {
 	ended  bool
 	// logs says of which branch the log of a UID is; of none, where only its moves have come so far. Only the one goroutine that calls uses it.
 	logs map[string]BranchID
+	// resumed: some of the records may have been written before.
+	resumed bool
 	// What is written in the background: records, and chunks of entries.
 	records, chunks errgroup.Group
+	batch           loadBatch
 }
 
 // How many writes of a load are under way at a time: enough for an engine to group them, and not too many to keep in memory.
@@ -76,7 +81,7 @@ func (g *Graveler) LoadRepository(ctx context.Context, id RepositoryID, p LoadPa
 }
 
 func (g *Graveler) loadRepository(ctx context.Context, id RepositoryID, p LoadParams) (*Loading, error) {
-	r := &Repository{ID: id, DefaultBranch: p.DefaultBranch, ReadOnly: p.ReadOnly, Adopting: p.InPlace}
+	r := &Repository{ID: id, UID: p.UID, DefaultBranch: p.DefaultBranch, ReadOnly: p.ReadOnly, Adopting: p.InPlace}
 	if p.InPlace {
 		r.Namespace = p.Files
 	} else if p.Files != "" {
@@ -88,9 +93,7 @@ func (g *Graveler) loadRepository(ctx context.Context, id RepositoryID, p LoadPa
 	if err != nil {
 		return nil, err
 	}
-	l := &Loading{g: g, params: p, repo: r, record: r, logs: map[string]BranchID{}}
-	l.records.SetLimit(recordsAtOnce)
-	l.chunks.SetLimit(chunksAtOnce)
+	l := g.newLoading(r, p)
 	if p.InPlace {
 		// After the record: of two that take over one namespace at the same time at least one sees the other.
 		if err := l.checkUnowned(ctx); err != nil {
@@ -98,6 +101,13 @@ func (g *Graveler) loadRepository(ctx context.Context, id RepositoryID, p LoadPa
 		}
 	}
 	return l, nil
+}
+
+func (g *Graveler) newLoading(r *Repository, p LoadParams) *Loading {
+	l := &Loading{g: g, params: p, repo: r, record: r, logs: map[string]BranchID{}}
+	l.records.SetLimit(recordsAtOnce)
+	l.chunks.SetLimit(chunksAtOnce)
+	return l
 }
 
 // checkUnowned returns ErrNamespaceTaken where another repository has the namespace, or its files are still to be removed. A folder is known by its last name, however the way to it is written: no two repositories are given folders of one name.
@@ -195,10 +205,16 @@ func (l *Loading) PutTag(ctx context.Context, t Tag) error {
 	if err := ValidateTagID(t.ID); err != nil {
 		return err
 	}
-	return l.write(ctx, func() error { return l.g.refs.CreateTag(ctx, l.repo, &t) })
+	return l.write(ctx, func() error {
+		err := l.g.refs.CreateTag(ctx, l.repo, &t)
+		if l.resumed && errors.Is(err, ErrExists) {
+			err = l.sameTag(ctx, t)
+		}
+		return err
+	})
 }
 
-// PutCommit makes a commit. The ID of one of a version that this program knows must be the one that its fields have.
+// PutCommit makes a commit. The ID of one of a version that this program knows must be the one that its fields have, and the nonce of one that was carried its digest.
 func (l *Loading) PutCommit(ctx context.Context, c *Commit) error {
 	switch {
 	case c == nil:
@@ -207,8 +223,10 @@ func (l *Loading) PutCommit(ctx context.Context, c *Commit) error {
 		return fmt.Errorf("commit %q: %w: an ID has 64 hexadecimal digits", c.ID, ErrInvalidValue)
 	case c.Version == CommitVersion && c.ID != c.ComputeID():
 		return fmt.Errorf("commit %s: %w: its fields have the ID %s", c.ID, ErrInvalidValue, c.ComputeID())
+	case c.Carried() && c.Nonce != c.Digest():
+		return fmt.Errorf("commit %s: %w: its fields are not those that it was carried with", c.ID, ErrInvalidValue)
 	}
-	return l.write(ctx, func() error { return l.g.refs.PutCommit(ctx, l.repo, c) })
+	return l.addCommit(ctx, c)
 }
 
 // PutExpiration makes an expiration. The tree of its commit need not be there.
@@ -239,7 +257,7 @@ func (l *Loading) PutBranch(ctx context.Context, b Branch) (Branch, error) {
 	}
 	var err error
 	if made.Stamp, err = l.g.refs.PutBranch(ctx, l.repo, made); errors.Is(err, ErrChanged) {
-		err = fmt.Errorf("branch %s: %w", b.ID, ErrExists)
+		return l.sameBranch(ctx, made)
 	}
 	return *made, err
 }
@@ -273,7 +291,7 @@ func (l *Loading) PutMove(ctx context.Context, branchUID string, m Move) error {
 	if err := l.log(branchUID, ""); err != nil {
 		return err
 	}
-	return l.write(ctx, func() error { return l.g.refs.PutMove(ctx, l.repo, branchUID, m) })
+	return l.addMove(ctx, branchUID, m)
 }
 
 // PutLogStart says how far back the log of a branch reaches.
@@ -320,7 +338,7 @@ func (l *Loading) wait() error {
 // Finish proves that the repository is whole, copies its trees where that was asked for, and makes it one that everybody sees. It returns ErrInvalidValue where records refer to what is not there, and ErrCorrupt
 // where a file of a tree is missing or damaged. Its cost is a read of every record and of every file, each once; memory does not grow with them.
 func (l *Loading) Finish(ctx context.Context) (Repository, error) {
-	err := l.wait()
+	err := l.Flush(ctx)
 	if err == nil {
 		err = l.alive(ctx)
 	}

@@ -183,7 +183,7 @@ type Move struct {
 // Commit is an immutable record of a tree and where it came from.
 type Commit struct {
 	ID        CommitID
-	Version   int // the rule by which ID was computed
+	Version   int // the rule by which ID was computed; see also Carried
 	Committer string
 	Message   string
 	Tree      MetaRangeID
@@ -194,7 +194,8 @@ type Commit struct {
 	Generation int64
 	// LogTime is nanoseconds since the epoch, strictly larger than every parent's, and never given by the caller.
 	LogTime int64
-	Nonce   string
+	// Nonce makes commits that agree in all else differ; of one that was carried it is the Digest.
+	Nonce string
 }
 
 // Clone returns a copy that shares no memory with c.

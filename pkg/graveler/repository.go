@@ -72,7 +72,10 @@ func (g *Graveler) beginRepository(ctx context.Context, r *Repository, below str
 	if err != nil {
 		return nil, err
 	}
-	r.UID, r.CreatedAt, r.State = xid.New().String(), time.Unix(0, now).UTC(), RepositoryCreating
+	if r.UID == "" {
+		r.UID = xid.New().String()
+	}
+	r.CreatedAt, r.State = time.Unix(0, now).UTC(), RepositoryCreating
 	switch {
 	case r.Namespace != "":
 	case below == "":

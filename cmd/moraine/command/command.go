@@ -128,7 +128,7 @@ func (a *app) root() *cobra.Command {
 		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(),
 		a.status(), a.commit(), a.log(), a.commits(), a.show(), a.diff(), a.compare(), a.reflog(), a.changes(),
 		a.merge(), a.revert(), a.cherryPick(), a.refs(),
-		a.compact(), a.clean(), a.retention(), a.fsck(), a.stats(), a.clock(), a.kv(), a.bench(), a.version(),
+		a.compact(), a.clean(), a.retention(), a.migrate(), a.copyCommand(), a.fsck(), a.stats(), a.diagnose(), a.clock(), a.kv(), a.bench(), a.version(),
 	)
 	return root
 }

@@ -16,14 +16,22 @@ import (
 )
 
 func (a *app) demo() *cobra.Command {
-	return &cobra.Command{
+	var migration bool
+	cmd := &cobra.Command{
 		Use: "demo [DIR]", Short: "Take a tour with the files of a directory",
 		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare, tag, merge, revert, and bring a deleted branch back. Every step shows the command that does it. " +
-			"The directory is only read; the repository stays in the store.",
+			"The directory is only read; the repository stays in the store.\n\n" +
+			"With --migrate the tour is of a migration: a throw-away PostgreSQL, which must be installed, is filled with what a deployment has there after years; that is carried over into the store, which must be empty, by a process that is killed half way, and then by one that goes on.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.printer.json {
 				return usageError{"the tour is for people: it has no JSON form"}
+			}
+			if migration {
+				if len(args) > 0 {
+					return usageError{"--migrate makes its own data: give no directory"}
+				}
+				return (&tour{app: a}).migration(cmd.Context())
 			}
 			dir := "."
 			if len(args) > 0 {
@@ -33,6 +41,8 @@ func (a *app) demo() *cobra.Command {
 			return t.run(cmd.Context())
 		},
 	}
+	cmd.Flags().BoolVar(&migration, "migrate", false, "tour a migration from PostgreSQL tables")
+	return cmd
 }
 
 // tour runs commands as if they had been typed.

@@ -15,6 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/dump"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate"
+	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
 
 const (
@@ -33,6 +35,21 @@ func exitCodes() []struct {
 		err  error
 		code int
 	}{
+		// Rows that cannot be carried over are not the fault of the command line, whatever the rule is that they break.
+		{migrate.ErrInvalidRow, exitFailed},
+		{migrate.ErrUnknownSchema, exitFailed},
+		{migrate.ErrDirtySchema, exitFailed},
+		{migrate.ErrMissingTable, exitFailed},
+		{migrate.ErrForeignTrees, exitFailed},
+		{migrate.ErrDiffers, exitFailed},
+		{migrate.ErrInvalidSource, exitUsage},
+		{migrate.ErrNotMigrated, exitNotFound},
+		{migrate.ErrTargetTaken, exitConflict},
+		{migrate.ErrRunning, exitConflict},
+		{migrate.ErrNotCutOver, exitConflict},
+		{migrate.ErrSealed, exitConflict},
+		{cutover.ErrCutOver, exitConflict},
+
 		{dump.ErrInvalid, exitFailed},
 		{graveler.ErrCorrupt, exitFailed},
 		{graveler.ErrClockSkew, exitFailed},
@@ -140,6 +157,13 @@ func hints() []struct {
 		hint string
 	}{
 		{context.Canceled, "interrupted"},
+		{migrate.ErrForeignTrees, "check --blocks, which must be the one that the source uses"},
+		{migrate.ErrTargetTaken, "name an empty store"},
+		{migrate.ErrNotCutOver, "run 'moraine migrate cutover' first, or leave --in-place away"},
+		{migrate.ErrRunning, "wait until that has ended"},
+		{migrate.ErrNotMigrated, "'moraine migrate run' does that"},
+		{migrate.ErrInvalidSource, "such as postgres://user@host/database"},
+		{cutover.ErrCutOver, "'moraine migrate cutover --back' makes them writable again"},
 		{graveler.ErrCorrupt, "restore it from a backup, or check --blocks"},
 		{graveler.ErrExists, "choose another name"},
 		{graveler.ErrNoChanges, "use --allow-empty to commit anyway"},

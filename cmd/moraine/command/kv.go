@@ -17,6 +17,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/staging"
 	"github.com/moraine-store/moraine/pkg/graveler/staging/stagingpb"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate"
 )
 
 func (a *app) kv() *cobra.Command {
@@ -130,6 +131,9 @@ func rawRecords(partition string, it kv.Iterator) iter.Seq2[rawRecord, error] {
 func decodeRaw(partition string, e kv.Entry) (rawRecord, error) {
 	r := rawRecord{key: e.Key, keyView: viewKey(e.Key), Raw: e.Value}
 	m, ok := ref.Decode(partition, e.Key, e.Value)
+	if !ok {
+		m, ok = migrate.Decode(partition, e.Key, e.Value)
+	}
 	if !ok {
 		m, ok = staging.Decode(partition, e.Value)
 	}

@@ -33,6 +33,15 @@ func (p *progress) begin(what string, bytes int64) {
 	}
 }
 
+// beginCount shows the bar of something that has so many rows.
+func (p *progress) beginCount(what string, rows int64) {
+	if p.all != nil {
+		p.bar = p.all.AddBar(rows, mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name(what+" "), decor.CountersNoUnit("%d of %d rows")),
+			mpb.AppendDecorators(decor.Percentage(), decor.AverageSpeed(0, " %.0f/s"), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
+	}
+}
+
 func (p *progress) advance(bytes int) {
 	if p.bar != nil {
 		p.bar.IncrBy(bytes)

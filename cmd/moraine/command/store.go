@@ -190,6 +190,12 @@ func lastingURL(url string) (string, error) {
 	return scheme + ":" + path, err
 }
 
+// schemeOf returns what a URL begins with.
+func schemeOf(url string) string {
+	scheme, _, _ := strings.Cut(url, ":")
+	return strings.ToLower(scheme)
+}
+
 // isDatabase reports whether a URL names a database on a server.
 func isDatabase(url string) bool {
 	scheme, _, _ := strings.Cut(url, ":")

@@ -38,7 +38,7 @@ func TestALoadThatIsCutOffAnywhereIsUndone(t *testing.T) {
 				crashed = errors.Is(err, kvtest.ErrInjected)
 				if !crashed {
 					require.NoError(t, err)
-					require.Greater(t, n, 20)
+					require.Greater(t, n, 10)
 					continue
 				}
 				checkUndone(t, engine, &written, trees)

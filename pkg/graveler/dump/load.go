@@ -20,6 +20,8 @@ type LoadParams struct {
 	InPlace bool
 	// Namespace is below which URL, or path in the store's block storage, they are copied to, in a folder of the repository's own. "": the store's default.
 	Namespace string
+	// UID is what the repository is to have as its own; see graveler.LoadParams. "": a new one.
+	UID string
 }
 
 // Entries are staged in batches of at most so many, or about so many bytes.
@@ -128,7 +130,7 @@ func (l *loading) begin(ctx context.Context, h *dumppb.Header) (err error) {
 	}
 	l.to, err = l.g.LoadRepository(ctx, l.id, graveler.LoadParams{
 		DefaultBranch: graveler.BranchID(h.DefaultBranch), CreatedAt: instant(h.CreatedAt), ReadOnly: h.ReadOnly,
-		Namespace: l.params.Namespace, Files: files, InPlace: l.params.InPlace,
+		UID: l.params.UID, Namespace: l.params.Namespace, Files: files, InPlace: l.params.InPlace,
 	})
 	return err
 }

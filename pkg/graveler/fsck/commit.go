@@ -45,7 +45,7 @@ func (r *repository) expiredNow(ctx context.Context, id graveler.CommitID) (bool
 
 func (r *repository) commit(ctx context.Context, c *graveler.Commit) error {
 	r.counts.Commits++
-	if c.Version != graveler.CommitVersion {
+	if c.Version != graveler.CommitVersion && !c.Carried() {
 		r.unverified++
 	}
 	read := func(ctx context.Context) (*graveler.Commit, error) { return r.refs.GetCommit(ctx, r.record, c.ID) }
@@ -76,6 +76,8 @@ func (r *repository) lookAtCommit(ctx context.Context, c *graveler.Commit) (foun
 	switch computed := c.ComputeID(); {
 	case c.Version == graveler.CommitVersion && computed != c.ID:
 		bad("the record of commit %s holds what has the ID %s", c.ID, computed)
+	case c.Carried() && c.Nonce != c.Digest():
+		bad("the record of commit %s does not hold what it was carried with", c.ID)
 	case c.Version != graveler.CommitVersion && computed == c.ID:
 		bad("commit %s says that its ID was computed by rule %d, which it was not", c.ID, c.Version)
 	}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/all"
+	"github.com/moraine-store/moraine/pkg/migrate"
+)
+
+func (a *app) migrate() *cobra.Command {
+	g := group("migrate", "Move the metadata of a deployment that keeps them in PostgreSQL tables into the store",
+		a.migratePlan(), a.migrateRun(), a.migrateVerify(), a.migrateStatus(), a.migrateCutover())
+	g.Long = "Move the metadata of a deployment that keeps them in PostgreSQL tables (graveler_repositories and so on) into the store: all repositories with their branches, tags, commits, and what is staged, as of one instant. 'plan' says what would be done, and what stands " +
+		"in the way; 'run' does it, and may be interrupted and run again; 'verify' compares the two sides; 'cutover' makes the tables read-only to this program. The range files are found where the tables say, in the block storage of --blocks or by URL."
+	return g
+}
+
+// sourceFlag adds the flag that names the database.
+func sourceFlag(cmd *cobra.Command, from *string) *cobra.Command {
+	cmd.Flags().StringVar(from, "from", "", "URL of the PostgreSQL database that has the tables")
+	if err := cmd.MarkFlagRequired("from"); err != nil {
+		panic(err) // the flag is above
+	}
+	return cmd
+}
+
+func (a *app) migratePlan() *cobra.Command {
+	var m migrate.Migration
+	cmd := &cobra.Command{
+		Use: "plan", Short: "Say what a migration would carry over, what it would refuse, and what it would leave behind",
+		Long: "Say what a migration would carry over, what it would refuse and why, and what it would leave behind: rows under staging tokens that no branch has, and of repositories that do not exist. Nothing is written. It ends with the exit code that 'run' would " +
+			"end with, 0 if nothing is refused.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.useMigration(cmd.Context(), reading, &m, func() error {
+				p, err := m.Plan(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return errors.Join(a.printPlan(p), p.Err())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "plan for 'run --in-place'")
+	return sourceFlag(cmd, &m.Source)
+}
+
+func (a *app) migrateRun() *cobra.Command {
+	var m migrate.Migration
+	cmd := &cobra.Command{
+		Use: "run", Short: "Carry everything over, or go on with it",
+		Long: "Carry everything over as of one instant, into the store, which is made where there is none and must otherwise be empty or this migration's own. What a plan refuses is refused before anything is written. No repository is seen before it is complete. When it is interrupted, run it again: " +
+			"it goes on where it was, repository by repository; what is complete stays as it is. Delete a repository to have it carried over again. While it runs nobody else should write into the store.\n\n" +
+			"The range files are copied into folders of the repositories' own. With --in-place they stay where they are and belong to the store from then on, which the tables must be cut over for.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.useMigration(cmd.Context(), creating, &m, func() error {
+				bar := a.newRowProgress("migrate")
+				m.Progress = bar.show
+				r, err := m.Run(cmd.Context())
+				bar.end()
+				if err != nil {
+					return err
+				}
+				view := struct {
+					Copied       int   `json:"copied"`
+					Resumed      int   `json:"resumed"`
+					Restarted    int   `json:"restarted"`
+					AlreadyThere int   `json:"already_there"`
+					Rows         int64 `json:"rows"`
+				}{r.Copied, r.Resumed, r.Restarted, r.AlreadyThere, r.Rows}
+				return a.printer.record(view, "Repositories carried over", count(r.Copied), "of which gone on with", count(r.Resumed), "of which begun anew", count(r.Restarted),
+					"Repositories that were there", count(r.AlreadyThere), "Rows written", count(int(r.Rows)))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "leave the range files where they are and take them over")
+	cmd.Flags().IntVar(&m.Workers, "workers", 0, "how many repositories are read at a time, each over its own connection (0: 4)")
+	return sourceFlag(cmd, &m.Source)
+}
+
+func (a *app) migrateVerify() *cobra.Command {
+	var m migrate.Migration
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Compare the tables and the store row by row",
+		Long: "Compare the tables, as of now, and the store row by row: numbers, a digest for each repository and kind, and the first differences of each repository. What was written on either side since the migration is a difference. It can be run any time, also on " +
+			"another machine, and only reads. Exit code 1 means that the sides differ.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.useMigration(cmd.Context(), reading, &m, func() error {
+				v, err := m.Verify(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return errors.Join(a.printVerified(v), v.Err())
+			})
+		},
+	}
+	cmd.Flags().IntVar(&m.Workers, "workers", 0, "how many repositories are read at a time, each over its own connection (0: 4)")
+	return sourceFlag(cmd, &m.Source)
+}
+
+func (a *app) migrateStatus() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Show how far the migration into the store has come", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.useKV(cmd.Context(), func(s kv.Store) error {
+				status, err := (&migrate.Migration{KV: s}).Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printMigrationStatus(status)
+			})
+		},
+	}
+}
+
+func (a *app) migrateCutover() *cobra.Command {
+	var from string
+	var back bool
+	cmd := &cobra.Command{
+		Use: "cutover", Short: "Make the tables read-only to this program, or writable again",
+		Long: "Set a marker in the database that makes the tables read-only to this program, once the writes under way have ended; with --back take it away. Other programs do not know the marker. Repeating it changes nothing.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := migrate.Cutover(cmd.Context(), from, back)
+			if err != nil {
+				return err
+			}
+			view := struct {
+				CutOver bool       `json:"cut_over"`
+				Since   *time.Time `json:"since,omitempty"`
+			}{CutOver: m != nil}
+			text := "writable"
+			if m != nil {
+				at := m.At.UTC()
+				view.Since, text = &at, "read-only since "+formatTime(at)
+			}
+			return a.printer.record(view, "Tables", text)
+		},
+	}
+	cmd.Flags().BoolVar(&back, "back", false, "take the marker away")
+	return sourceFlag(cmd, &from)
+}
+
+// useMigration calls fn with a migration into the store. Who only reads may look at a store that does not exist, which is an empty one.
+func (a *app) useMigration(ctx context.Context, how access, m *migrate.Migration, fn func() error) error {
+	store, blocks := a.store, a.blocks
+	if how == reading {
+		if isMissing(store) {
+			store = "mem:"
+		}
+		if isMissing(blocks) {
+			blocks = "mem:"
+		}
+	}
+	s, err := kv.Open(ctx, store, all.Engines(), kv.OpenOptions{ReadOnly: how == reading && store != "mem:"})
+	if errors.Is(err, kv.ErrNotAStore) && how == reading && isDatabase(store) { // none yet
+		s, err = kv.Open(ctx, "mem:", all.Engines(), kv.OpenOptions{})
+	}
+	if err != nil {
+		return a.unopened(err)
+	}
+	o := moraine.Options{KV: s, Blocks: blocks, BlockEngines: a.blockEngines(how), ReadOnly: how == reading && blocks != "mem:"}
+	opened, err := moraine.Open(ctx, o)
+	if err != nil {
+		return errors.Join(a.unopened(err), s.Close())
+	}
+	m.KV, m.Graveler = s, opened.Graveler
+	return errors.Join(fn(), opened.Close(), s.Close())
+}
+
+// verifiedRow is a line of what verify prints.
+type verifiedRow struct {
+	Repository   string `json:"repository"`
+	Kind         string `json:"kind"`
+	Source       int64  `json:"source"`
+	Target       int64  `json:"target"`
+	SourceDigest string `json:"source_digest"`
+	TargetDigest string `json:"target_digest"`
+	Equal        bool   `json:"equal"`
+}
+
+func (a *app) printVerified(v migrate.Verified) error {
+	rows := func(yield func(verifiedRow, error) bool) {
+		for _, r := range v.Repositories {
+			for _, k := range r.Kinds {
+				row := verifiedRow{r.Repository, k.Kind, k.Source, k.Target, k.SourceDigest, k.TargetDigest, k.SourceDigest == k.TargetDigest}
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	}
+	err := table(a.printer, rows, []string{"REPOSITORY", "KIND", "SOURCE", "TARGET", "DIGEST", "EQUAL"}, func(r verifiedRow) any { return r }, func(r verifiedRow) []string {
+		equal := "yes"
+		if !r.Equal {
+			equal = a.colored(red, "no")
+		}
+		return []string{r.Repository, r.Kind, count(int(r.Source)), count(int(r.Target)), r.SourceDigest[:shortDigits], equal}
+	})
+	for _, r := range v.Repositories {
+		for _, d := range r.First {
+			if err == nil {
+				err = a.printDifference(d)
+			}
+		}
+		if more := r.Differences - int64(len(r.First)); more > 0 && err == nil {
+			a.note("repository %s: %s more", r.Repository, plural(int(more), "difference", "differences"))
+		}
+	}
+	return err
+}
+
+func (a *app) printDifference(d migrate.Difference) error {
+	if !a.printer.json {
+		return a.printer.line("differs: " + d.String())
+	}
+	return a.printer.object(struct {
+		Repository string `json:"repository"`
+		Kind       string `json:"kind,omitempty"`
+		keyView
+		Difference string `json:"difference"`
+	}{d.Repository, d.Kind, viewKey([]byte(d.Key)), d.What})
+}
+
+func (a *app) printMigrationStatus(s migrate.Status) error {
+	rows := func(yield func(migrate.RepositoryStatus, error) bool) {
+		for _, r := range s.Repositories {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+	a.note("from database %s, begun %s", s.Source, formatTime(s.Began))
+	return table(a.printer, rows, []string{"REPOSITORY", "STATE", "ITEMS", "BEHIND"}, func(r migrate.RepositoryStatus) any {
+		return struct {
+			Repository string `json:"repository"`
+			Done       bool   `json:"done"`
+			Items      uint64 `json:"items"`
+			Table      string `json:"table,omitempty"`
+			keyView
+		}{r.Repository, r.Done, r.Items, r.Table, viewKey([]byte(r.Key))}
+	}, func(r migrate.RepositoryStatus) []string {
+		state, behind := "under way", "-"
+		if r.Done {
+			state = "complete"
+		} else if r.Table != "" {
+			behind = r.Table + " " + escape(r.Key)
+		}
+		return []string{r.Repository, state, count(int(r.Items)), behind}
+	})
+}
+
+// rowProgress shows how many rows have been done: as a bar, or, where nobody looks at one, as a line for each tenth.
+type rowProgress struct {
+	*progress
+	what  string
+	tenth int64
+}
+
+func (a *app) newRowProgress(what string) *rowProgress {
+	return &rowProgress{progress: a.newProgress(), what: what}
+}
+
+func (p *rowProgress) show(now migrate.Progress) {
+	if p.all == nil {
+		if tenth := 10 * now.Rows / max(now.Of, 1); tenth > p.tenth {
+			p.tenth = tenth
+			p.app.note("%s: %s of %s rows, %d of %d repositories", p.what, count(int(now.Rows)), count(int(now.Of)), now.Repositories, now.OfRepositories)
+		}
+		return
+	}
+	if p.bar == nil {
+		p.beginCount(p.what, now.Of)
+	}
+	p.bar.SetCurrent(now.Rows)
+}
+
+// plannedTime is an estimate for people.
+func plannedTime(d time.Duration) string {
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	return fmt.Sprintf("about %s", d.Round(time.Minute))
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/moraine-store/moraine/pkg/migrate"
+)
+
+// plannedRepository, leftBehind and problem are lines of what plan prints.
+type plannedRepository struct {
+	Repository string `json:"repository"`
+	Branches   int64  `json:"branches"`
+	Tags       int64  `json:"tags"`
+	Commits    int64  `json:"commits"`
+	Staged     int64  `json:"staged_entries"`
+}
+
+type leftBehind struct {
+	Table string `json:"table"`
+	Owner string `json:"left_behind"`
+	Rows  int64  `json:"rows"`
+}
+
+type planProblem struct {
+	Table      string `json:"table,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Key        string `json:"key,omitempty"`
+	Problem    string `json:"problem"`
+}
+
+func (a *app) printPlan(p migrate.Plan) error {
+	rows := func(yield func(plannedRepository, error) bool) {
+		for _, r := range p.Repositories {
+			if !yield(plannedRepository(r), nil) {
+				return
+			}
+		}
+	}
+	err := table(a.printer, rows, []string{"REPOSITORY", "BRANCHES", "TAGS", "COMMITS", "STAGED"}, func(r plannedRepository) any { return r }, func(r plannedRepository) []string {
+		return []string{escape(r.Repository), count(int(r.Branches)), count(int(r.Tags)), count(int(r.Commits)), count(int(r.Staged))}
+	})
+	for _, l := range p.Left {
+		if err == nil {
+			text := "left behind: " + l.Table + ", " + plural(int(l.Rows), "row", "rows")
+			if l.Owner != "" {
+				text += " of " + escape(l.Owner) + ", which does not exist"
+			}
+			err = a.planLine(leftBehind{l.Table, l.Owner, l.Rows}, text)
+		}
+	}
+	if p.MoreLeft > 0 {
+		a.note("left behind: what %s had", plural(p.MoreLeft, "more owner", "more owners"))
+	}
+	for _, name := range p.Bare {
+		if err == nil && !a.printer.json {
+			err = a.printer.line("given an empty first commit: " + escape(name))
+		}
+	}
+	for _, problem := range p.Problems {
+		if err == nil {
+			err = a.planLine(viewProblem(problem), "refused: "+shorten(oneLine(problem.Error())))
+		}
+	}
+	if p.MoreProblems > 0 {
+		a.note("refused: %s more", plural(p.MoreProblems, "row", "rows"))
+	}
+	if err != nil {
+		return err
+	}
+	view := struct {
+		Rows          int64   `json:"rows"`
+		Bytes         int64   `json:"bytes"`
+		SchemaVersion int64   `json:"schema_version"`
+		Problems      int     `json:"problems"`
+		Seconds       float64 `json:"estimated_seconds"`
+	}{p.Rows, p.Bytes, p.SchemaVersion, len(p.Problems) + p.MoreProblems, p.Estimate.Seconds()}
+	return a.printer.record(view, "Rows to carry over", count(int(p.Rows)), "Size of the tables", formatSize(p.Bytes), "Time it may take", plannedTime(p.Estimate))
+}
+
+func (a *app) planLine(view any, text string) error {
+	if a.printer.json {
+		return a.printer.object(view)
+	}
+	return a.printer.line(text)
+}
+
+func viewProblem(err error) planProblem {
+	if row := (*migrate.RowError)(nil); errors.As(err, &row) {
+		return planProblem{row.Table, strings.ToValidUTF8(row.Repository, "\uFFFD"), strings.ToValidUTF8(row.Key, "\uFFFD"), row.Reason.Error()}
+	}
+	return planProblem{Problem: err.Error()}
+}

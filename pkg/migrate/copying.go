@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/migrate/migratepb"
+)
+
+const (
+	// A checkpoint is made after so many items, or about so many bytes of them.
+	defaultCheckpoint = 20_000
+	checkpointBytes   = 32 << 20
+	// Entries are staged in batches of at most so many, or about so many bytes.
+	batchEntries = 1000
+	batchBytes   = 1 << 20
+)
+
+// copying is one repository under way.
+type copying struct {
+	*running
+	origin *origin
+	to     *graveler.Loading
+	note   *migratepb.MigratedRepositoryData
+	format TreeFormat // nil: the trees are Moraine's own
+
+	skip  uint64 // items at the beginning that are there already, if their digest is that of the note
+	items uint64 // that were read
+	sum   hash.Hash
+	buf   []byte
+
+	noted      uint64 // items at the last checkpoint
+	notedBytes int
+	written    int64 // rows
+	told       int64 // rows that progress was told of
+	untold     int64
+
+	branch  graveler.Branch // whose entries come; without token until its record was made or read
+	batch   []graveler.Entry
+	batched int
+}
+
+func newCopying(r *running, o *origin, to *graveler.Loading, note *migratepb.MigratedRepositoryData) *copying {
+	c := &copying{running: r, origin: o, to: to, note: note, skip: note.Rows, sum: sha256.New()}
+	o.tree = c.tree
+	// What the record of the repository says belongs to what must not have changed.
+	fmt.Fprintf(c.sum, "%q %q %d\n", o.namespace, o.defaultBranch, o.created.Time.UnixMicro())
+	return c
+}
+
+// copy writes all that comes behind what is there, and completes the repository.
+func (c *copying) copy(ctx context.Context) error {
+	for i, err := range c.origin.items(ctx) {
+		if err == nil {
+			err = c.take(ctx, i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.items < c.skip {
+		return errChangedBelow
+	}
+	if err := c.checkpoint(ctx, &item{kind: entryItem}); err != nil {
+		return err
+	}
+	if _, err := c.to.Finish(ctx); err != nil {
+		return err
+	}
+	c.note.Done = true
+	return c.records().putRepository(ctx, c.note)
+}
+
+func (c *copying) take(ctx context.Context, i *item) error {
+	c.items++
+	c.buf = i.append(c.buf[:0])
+	c.sum.Write(c.buf)
+	if err := c.tell(ctx, i); err != nil {
+		return err
+	}
+	if c.items <= c.skip {
+		return c.pass(i)
+	}
+	if i.kind != entryItem {
+		if err := c.stage(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.write(ctx, i); err != nil {
+		return fmt.Errorf("%s: %w", i.kind, err)
+	}
+	if i.kind != moveItem {
+		c.written++
+	}
+	c.notedBytes += len(c.buf)
+	if c.items-c.noted >= c.checkpointItems() || c.notedBytes >= checkpointBytes {
+		return c.checkpoint(ctx, i)
+	}
+	return nil
+}
+
+// pass goes over an item that is there. With the last one it is known whether the source still has them all.
+func (c *copying) pass(i *item) error {
+	if i.kind == branchItem {
+		c.branch = c.branchOf(i)
+	}
+	c.noted = c.items
+	if c.items == c.skip && !bytes.Equal(c.sum.Sum(nil), c.note.Digest) {
+		return errChangedBelow
+	}
+	return nil
+}
+
+func (c *copying) write(ctx context.Context, i *item) (err error) {
+	switch i.kind {
+	case tagItem:
+		return c.to.PutTag(ctx, graveler.Tag{ID: graveler.TagID(i.key), Commit: i.head})
+	case commitItem:
+		return c.to.PutCommit(ctx, i.commit)
+	case branchItem:
+		c.branch, err = c.to.PutBranch(ctx, c.branchOf(i))
+		return err
+	case moveItem:
+		return c.to.PutMove(ctx, c.branch.UID, i.move)
+	default:
+		e := graveler.Entry{Key: graveler.Key(i.key), Value: i.value}
+		c.batch = append(c.batch, e)
+		c.batched += len(c.buf)
+		if len(c.batch) >= batchEntries || c.batched >= batchBytes {
+			return c.stage(ctx)
+		}
+		return nil
+	}
+}
+
+func (c *copying) branchOf(i *item) graveler.Branch {
+	return graveler.Branch{
+		ID: graveler.BranchID(i.branch), UID: branchUID(c.running.note.Began, c.note.Uid, i.branch), Head: i.head, LastMove: i.move,
+	}
+}
+
+// stage stages the batch.
+func (c *copying) stage(ctx context.Context) (err error) {
+	if len(c.batch) == 0 {
+		return nil
+	}
+	if c.branch.Token == "" { // its record was made by an earlier run
+		if c.branch, err = c.to.PutBranch(ctx, c.branch); err != nil {
+			return err
+		}
+	}
+	batch := c.batch
+	c.batch, c.batched = nil, 0
+	return c.to.Stage(ctx, c.branch, batch)
+}
+
+// checkpoint makes everything durable up to the item, and notes that.
+func (c *copying) checkpoint(ctx context.Context, last *item) error {
+	if err := c.stage(ctx); err != nil {
+		return err
+	}
+	if err := c.to.Flush(ctx); err != nil {
+		return err
+	}
+	c.note.Rows, c.note.Digest = c.items, c.sum.Sum(nil)
+	c.note.Table, c.note.Key, c.note.Converted = last.kind.table(), []byte(last.key), c.format != nil
+	c.noted, c.notedBytes = c.items, 0
+	return c.records().putRepository(ctx, c.note)
+}
+
+// tell reports progress now and then, and shows that the load lives while it only passes over what is there.
+func (c *copying) tell(ctx context.Context, i *item) error {
+	if i.kind != moveItem {
+		c.untold++
+	}
+	if c.items%reportRows != 0 {
+		return nil
+	}
+	c.advance(c.untold, 0)
+	c.told, c.untold = c.told+c.untold, 0
+	if c.items > c.skip {
+		return nil
+	}
+	return c.to.Flush(ctx)
+}
+
+// tree returns what a metarange is in the target. One of another format is converted, once.
+func (c *copying) tree(ctx context.Context, metarange string) (graveler.MetaRangeID, error) {
+	if metarange == "" || c.format == nil {
+		return ownTree(metarange, c.emptyTree()), nil
+	}
+	note := &migratepb.MigratedTreeData{}
+	key := treeKey(c.note.Uid, metarange)
+	if found, err := c.records().get(ctx, key, note); found || err != nil {
+		return graveler.MetaRangeID(note.Tree), err
+	}
+	entries, err := c.format.Entries(ctx, c.origin.namespace, metarange)
+	if err != nil {
+		return "", fmt.Errorf("metarange %s: %w", quoted(metarange), err)
+	}
+	tree, err := c.to.BuildTree(ctx, entries)
+	if closed := entries.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return "", fmt.Errorf("metarange %s: %w", quoted(metarange), err)
+	}
+	note.Tree = string(tree)
+	return tree, c.records().put(ctx, key, note)
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rs/xid"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/migrate/migratepb"
+)
+
+// errChangedBelow: what was copied before is not what the source has now.
+var errChangedBelow = errors.New("the source has changed")
+
+// copyRepository brings one repository over, from wherever an earlier run left it.
+func (r *running) copyRepository(ctx context.Context, reader *reader, row repositoryRow) error {
+	note, err := r.records().repository(ctx, row.id)
+	if err != nil {
+		return err
+	}
+	complete, err := r.isComplete(ctx, row.id, note)
+	if err != nil {
+		return err
+	}
+	rows := r.rowsOf(row.id)
+	if complete {
+		r.count(func(rep *Report) { rep.AlreadyThere++ })
+		r.advance(rows, 1)
+		return nil
+	}
+	o, err := openOrigin(ctx, reader, row, r.note.Began, r.emptyTree(), func(e *RowError) error { return e })
+	if err != nil {
+		return err
+	}
+	place, format, err := r.placeOf(ctx, o)
+	if err != nil {
+		return err
+	}
+	c, err := r.takeUp(ctx, o, note, place)
+	if err != nil {
+		return err
+	}
+	c.format = format
+	resumed, before := c.skip > 0, c.told
+	err = c.copy(ctx)
+	if errors.Is(err, errChangedBelow) {
+		if err := errors.Join(c.to.Abort(ctx)); err != nil {
+			return err
+		}
+		r.count(func(rep *Report) { rep.Restarted++ })
+		r.advance(before-c.told, 0)
+		if c, err = r.start(ctx, o, place); err != nil {
+			return err
+		}
+		c.format = format
+		err = c.copy(ctx)
+		resumed = false
+	}
+	if err != nil {
+		// The writes under way end here; what they leave is taken up again.
+		_ = c.to.Flush(context.WithoutCancel(ctx))
+		return err
+	}
+	r.count(func(rep *Report) {
+		rep.Copied++
+		rep.Rows += c.written
+		if resumed {
+			rep.Resumed++
+		}
+	})
+	r.advance(rows-c.told, 1)
+	return nil
+}
+
+// isComplete reports whether an earlier run has completed a repository that is still there. If it was deleted since, it is to be copied again.
+func (r *running) isComplete(ctx context.Context, id string, note *migratepb.MigratedRepositoryData) (bool, error) {
+	if note == nil {
+		return false, nil
+	}
+	stored, err := r.refs().GetRepository(ctx, graveler.RepositoryID(id))
+	if errors.Is(err, graveler.ErrRepositoryNotFound) {
+		return false, nil
+	}
+	if err != nil || stored.UID != note.Uid || stored.State != graveler.RepositoryActive {
+		return false, err
+	}
+	if !note.Done { // it was cut off between the two
+		note.Done = true
+		err = r.records().putRepository(ctx, note)
+	}
+	return err == nil, err
+}
+
+func (r *running) rowsOf(id string) int64 {
+	for _, p := range r.report.Plan.Repositories {
+		if p.Repository == id {
+			return p.rows()
+		}
+	}
+	return 0
+}
+
+// placeOf says where the files of a repository are to be, and who reads its trees.
+func (r *running) placeOf(ctx context.Context, o *origin) (p graveler.LoadParams, format TreeFormat, err error) {
+	created, err := timeOf(o.created)
+	if err != nil {
+		return p, nil, err
+	}
+	p = graveler.LoadParams{DefaultBranch: graveler.BranchID(o.defaultBranch), CreatedAt: created}
+	var tree string
+	const any = `SELECT coalesce((SELECT meta_range_id FROM graveler_commits WHERE repository_id = $1 AND meta_range_id <> '' LIMIT 1), '')`
+	if err := o.conn.QueryRow(ctx, any, o.id).Scan(&tree); err != nil {
+		return p, nil, fmt.Errorf("read %s: %w", commitsTable, err)
+	}
+	if tree == "" { // no files to take over: it has a folder of its own
+		return p, nil, nil
+	}
+	if format, err = r.formatOf(ctx, o.namespace, tree); err != nil {
+		return p, nil, &RowError{Table: commitsTable, Repository: o.id, Reason: err}
+	}
+	if format == nil {
+		p.Files, p.InPlace = o.namespace, r.InPlace
+	}
+	return p, format, nil
+}
+
+// takeUp goes on with what an earlier run has begun, or begins.
+func (r *running) takeUp(ctx context.Context, o *origin, note *migratepb.MigratedRepositoryData, place graveler.LoadParams) (*copying, error) {
+	if note != nil {
+		place.UID = note.Uid
+		to, err := r.Graveler.ResumeLoad(ctx, graveler.RepositoryID(o.id), place)
+		switch {
+		case err == nil && to.Repository().Adopting == place.InPlace:
+			return newCopying(r, o, to, note), nil
+		case err == nil: // what is there was to do otherwise with the files
+			if err := to.Abort(ctx); err != nil {
+				return nil, err
+			}
+			r.count(func(rep *Report) { rep.Restarted++ })
+			return r.start(ctx, o, place)
+		}
+		if !errors.Is(err, graveler.ErrRepositoryNotFound) {
+			return nil, err
+		}
+	}
+	return r.start(ctx, o, place)
+}
+
+// start begins a repository. Its UID is noted first, so that whatever becomes of this the next run finds it.
+func (r *running) start(ctx context.Context, o *origin, place graveler.LoadParams) (*copying, error) {
+	note := &migratepb.MigratedRepositoryData{Repository: o.id, Uid: xid.New().String()}
+	if err := r.records().putRepository(ctx, note); err != nil {
+		return nil, err
+	}
+	place.UID = note.Uid
+	to, err := r.Graveler.LoadRepository(ctx, graveler.RepositoryID(o.id), place)
+	if err != nil {
+		return nil, err
+	}
+	return newCopying(r, o, to, note), nil
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+var (
+	// ErrUnknownSchema: the tables are of a version that this program does not know.
+	ErrUnknownSchema = errors.New("unknown version of the tables")
+	// ErrDirtySchema: a change of the tables was cut off.
+	ErrDirtySchema = errors.New("the tables are marked dirty: a change of their schema was cut off")
+	// ErrMissingTable: the database lacks a table that is to be read.
+	ErrMissingTable = errors.New("missing table")
+	// ErrInvalidRow: a row that cannot be carried over. What is wrong, and with which row, is a RowError.
+	ErrInvalidRow = errors.New("cannot be migrated")
+	// ErrForeignTrees: the files of a repository are not Moraine's own, and nobody at hand reads their format.
+	ErrForeignTrees = errors.New("metaranges in a foreign format, for which there is no reader")
+	// ErrTargetTaken: the target holds what this migration did not bring there.
+	ErrTargetTaken = errors.New("the target holds other data")
+	// ErrRunning: another process is at this migration.
+	ErrRunning = errors.New("another process is running this migration")
+	// ErrNotMigrated: the target holds no migration, or not of this source.
+	ErrNotMigrated = errors.New("nothing was migrated here from this source")
+	// ErrDiffers: the two sides do not hold the same.
+	ErrDiffers = errors.New("the sides differ")
+	// ErrNotCutOver: files are to be taken over from tables that may still be written.
+	ErrNotCutOver = errors.New("its files cannot be taken over before the tables are cut over")
+	// ErrSealed: a branch has uncommitted changes that this program's SQL store has sealed, so that its token alone does not say what the branch shows.
+	ErrSealed = errors.New("sealed uncommitted changes: commit or reset them first, or carry the store over with 'moraine copy'")
+	// ErrInvalidSource: what names the source is no URL of a PostgreSQL database.
+	ErrInvalidSource = errors.New("invalid URL of a PostgreSQL database")
+)
+
+// RowError says which row of the source cannot be carried over, and why. It matches ErrInvalidRow, and Reason.
+type RowError struct {
+	Table      string
+	Repository string
+	Key        string
+	Reason     error
+}
+
+func (e *RowError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Table)
+	if e.Repository != "" {
+		fmt.Fprintf(&b, ", repository %s", quoted(e.Repository))
+	}
+	if e.Key != "" {
+		fmt.Fprintf(&b, ", %s", quoted(e.Key))
+	}
+	fmt.Fprintf(&b, ": %v", e.Reason)
+	return b.String()
+}
+
+// Unwrap lets a row error match ErrInvalidRow and its reason.
+func (e *RowError) Unwrap() []error { return []error{ErrInvalidRow, e.Reason} }
+
+// quoted shows any text on one line, shortened.
+func quoted(s string) string {
+	const most = 200
+	dots := ""
+	if len(s) > most {
+		s, dots = s[:most], "…"
+	}
+	q := strconv.Quote(s)
+	return q[1:len(q)-1] + dots
+}

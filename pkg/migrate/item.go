@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"cmp"
+	"encoding/binary"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+)
+
+// kind is a kind of item. Items of a repository come by kind, except that the branches come one after another, each with its log and what is staged on it.
+type kind int
+
+const (
+	tagItem kind = iota
+	commitItem
+	branchItem
+	moveItem
+	entryItem
+	kinds
+)
+
+func (k kind) String() string {
+	return [...]string{"tags", "commits", "branches", "moves", "staged entries"}[k]
+}
+
+// table is the table that items of the kind come from.
+func (k kind) table() string {
+	return [...]string{tagsTable, commitsTable, branchesTable, commitsTable, stagingTable}[k]
+}
+
+// item is one thing that a repository has.
+type item struct {
+	kind   kind
+	branch string // of branches, moves and entries
+	key    string // of entries; the ID of a commit, the name of a tag; the time of a move, as 8 bytes
+	// What it is, by its kind:
+	commit *graveler.Commit
+	digest string            // of the commit
+	head   graveler.CommitID // of a tag or a branch
+	move   graveler.Move     // of a branch its last one
+	value  *graveler.Value
+	// extra is what a branch has that no migrated one has: sealed items or a base.
+	extra int
+}
+
+// compare orders items as they come.
+func (i *item) compare(o *item) int {
+	group := func(k kind) kind { return min(k, branchItem) }
+	return cmp.Or(
+		cmp.Compare(group(i.kind), group(o.kind)),
+		cmp.Compare(i.branch, o.branch),
+		cmp.Compare(i.kind, o.kind),
+		cmp.Compare(i.key, o.key),
+	)
+}
+
+// append adds all that the item says to b, so that two items are the same if and only if that is.
+func (i *item) append(b []byte) []byte {
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	b = append(b, byte(i.kind))
+	text(i.branch)
+	text(i.key)
+	switch i.kind {
+	case commitItem:
+		text(i.digest)
+		text(i.commit.Nonce)
+	case tagItem:
+		text(string(i.head))
+	case branchItem:
+		text(string(i.head))
+		b = appendMove(b, i.move)
+		b = binary.AppendUvarint(b, uint64(i.extra))
+	case moveItem:
+		b = appendMove(b, i.move)
+	case entryItem:
+		if i.value == nil {
+			return append(b, 0)
+		}
+		b = append(b, 1)
+		b = binary.AppendUvarint(b, uint64(len(i.value.Identity)))
+		b = append(b, i.value.Identity...)
+		b = binary.AppendUvarint(b, uint64(len(i.value.Data)))
+		b = append(b, i.value.Data...)
+	}
+	return b
+}
+
+func appendMove(b []byte, m graveler.Move) []byte {
+	for _, n := range []int64{m.Time, m.Previous, int64(m.Op), int64(m.CommittedThrough)} {
+		b = binary.AppendVarint(b, n)
+	}
+	for _, s := range []string{string(m.Old), string(m.New), m.Actor} {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	return b
+}
+
+func timeKey(t int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(t))) }

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+)
+
+// origin is a repository of the source: its row and branches, and the graph of its commits.
+type origin struct {
+	*reader
+	repositoryRow
+	began    int64
+	branches []originBranch // by name
+	history  *history
+	// root is the first commit that a repository is given which has neither commits nor branches.
+	root *graveler.Commit
+	// tree turns the ID of a metarange into that of a tree.
+	tree func(ctx context.Context, metarange string) (graveler.MetaRangeID, error)
+}
+
+type originBranch struct {
+	name, token string
+	head, start int32 // where its log begins and ends, in the history
+}
+
+// openOrigin reads branches and graph of a repository. What is wrong is noted, and left out if note wants to go on.
+func openOrigin(ctx context.Context, r *reader, row repositoryRow, began int64, emptyTree graveler.MetaRangeID, note noteRow) (*origin, error) {
+	o := &origin{reader: r, repositoryRow: row, began: began, tree: func(_ context.Context, metarange string) (graveler.MetaRangeID, error) {
+		return ownTree(metarange, emptyTree), nil
+	}}
+	var err error
+	if o.history, err = readHistory(ctx, r, row.id, began, note); err != nil {
+		return nil, err
+	}
+	if err := o.readBranches(ctx, note); err != nil {
+		return nil, err
+	}
+	created, err := timeOf(row.created)
+	if err != nil {
+		return o, note(&RowError{Table: repositoriesTable, Repository: row.id, Reason: err})
+	}
+	if len(o.history.ids) == 0 && len(o.branches) == 0 {
+		o.root = rootCommit(row.id, created, min(max(created.UnixNano(), 1), began), emptyTree)
+		return o, nil
+	}
+	if !slices.ContainsFunc(o.branches, func(b originBranch) bool { return b.name == row.defaultBranch }) {
+		return o, note(&RowError{Table: repositoriesTable, Repository: row.id, Reason: fmt.Errorf("its default branch %s does not exist", quoted(row.defaultBranch))})
+	}
+	o.startLogs()
+	return o, nil
+}
+
+// ownTree is the tree that a metarange of ours is: the same, except that the tables have "" for the empty one.
+func ownTree(metarange string, emptyTree graveler.MetaRangeID) graveler.MetaRangeID {
+	if metarange == "" {
+		return emptyTree
+	}
+	return graveler.MetaRangeID(metarange)
+}
+
+func (o *origin) readBranches(ctx context.Context, note noteRow) error {
+	for row, err := range o.reader.branches(ctx, o.id) {
+		if err != nil {
+			return err
+		}
+		b, err := o.branch(row)
+		if err != nil {
+			if err := note(&RowError{Table: branchesTable, Repository: o.id, Key: row.id, Reason: err}); err != nil {
+				return err
+			}
+			continue
+		}
+		o.branches = append(o.branches, b)
+	}
+	return nil
+}
+
+func (o *origin) branch(row branchRow) (b originBranch, err error) {
+	if err := graveler.ValidateBranchID(graveler.BranchID(row.id)); err != nil {
+		return b, err
+	}
+	if row.token == nil || *row.token == "" {
+		return b, errors.New("it has no staging token")
+	}
+	if row.commit == nil {
+		return b, errors.New("it has no commit")
+	}
+	id, err := parseCommitID(*row.commit)
+	if err != nil {
+		return b, err
+	}
+	head := o.history.find(id)
+	if head < 0 {
+		return b, fmt.Errorf("its commit %s does not exist", *row.commit)
+	}
+	return originBranch{name: row.id, token: *row.token, head: int32(head)}, nil
+}
+
+// startLogs divides the history among the logs, the default branch's first.
+func (o *origin) startLogs() {
+	order := make([]*originBranch, 0, len(o.branches))
+	for i := range o.branches {
+		order = append(order, &o.branches[i])
+	}
+	slices.SortStableFunc(order, func(a, b *originBranch) int {
+		switch {
+		case a.name == o.defaultBranch:
+			return -1
+		case b.name == o.defaultBranch:
+			return 1
+		}
+		return 0
+	})
+	heads := make([]int32, len(order))
+	for i, b := range order {
+		heads[i] = b.head
+	}
+	for i, start := range o.history.logs(heads) {
+		order[i].start = start
+	}
+}
+
+// items yields all that the repository has. The first row that cannot be carried over is the last thing that it yields, as an error. What it yields is valid until the next step.
+func (o *origin) items(ctx context.Context) iter.Seq2[*item, error] {
+	return func(yield func(*item, error) bool) {
+		for _, part := range []func(context.Context, func(*item) bool) error{o.tagItems, o.commitItems, o.branchItems} {
+			more := true
+			err := part(ctx, func(i *item) bool {
+				more = yield(i, nil)
+				return more
+			})
+			if !more {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+func (o *origin) rowError(k kind, key string, reason error) error {
+	return &RowError{Table: k.table(), Repository: o.id, Key: key, Reason: reason}
+}
+
+func (o *origin) tagItems(ctx context.Context, emit func(*item) bool) error {
+	for row, err := range o.tags(ctx, o.id) {
+		if err != nil {
+			return err
+		}
+		if err := o.checkTag(row); err != nil {
+			return o.rowError(tagItem, row.id, err)
+		}
+		if !emit(&item{kind: tagItem, key: row.id, head: graveler.CommitID(row.commit)}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (o *origin) checkTag(row tagRow) error {
+	if err := graveler.ValidateTagID(graveler.TagID(row.id)); err != nil {
+		return err
+	}
+	id, err := parseCommitID(row.commit)
+	if err == nil && o.history.find(id) < 0 {
+		err = fmt.Errorf("its commit %s does not exist", row.commit)
+	}
+	return err
+}
+
+func (o *origin) commitItems(ctx context.Context, emit func(*item) bool) error {
+	if o.root != nil {
+		emit(&item{kind: commitItem, key: string(o.root.ID), commit: o.root, digest: o.root.Digest()})
+		return nil
+	}
+	at := int32(0)
+	for row, err := range o.commits(ctx, o.id) {
+		if err != nil {
+			return err
+		}
+		c, err := o.commit(ctx, row, at)
+		if err != nil {
+			return o.rowError(commitItem, row.id, err)
+		}
+		if !emit(&item{kind: commitItem, key: row.id, commit: c, digest: c.Nonce}) {
+			return nil
+		}
+		at++
+	}
+	return nil
+}
+
+// commit returns the commit that a row becomes, which is the one at a place in the history.
+func (o *origin) commit(ctx context.Context, row commitRow, at int32) (*graveler.Commit, error) {
+	if err := row.check(); err != nil {
+		return nil, err
+	}
+	if int(at) >= len(o.history.ids) || string(o.history.ids[at].id()) != row.id {
+		return nil, errors.New("it was not there when the history was read")
+	}
+	metadata, err := row.pairs()
+	if err != nil {
+		return nil, err
+	}
+	created, err := timeOf(row.created)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := o.tree(ctx, row.tree)
+	if err != nil {
+		return nil, err
+	}
+	c := &graveler.Commit{
+		ID: graveler.CommitID(row.id), Version: graveler.CarriedVersion + row.version, Committer: row.committer, Message: row.message, Tree: tree,
+		CreatedAt: created, Metadata: metadata, Generation: int64(o.history.generation[at]), LogTime: o.history.logTime[at],
+	}
+	for _, p := range o.history.parentsOf(at) {
+		c.Parents = append(c.Parents, o.history.ids[p].id())
+	}
+	c.Nonce = c.Digest()
+	return c, nil
+}
+
+func (o *origin) branchItems(ctx context.Context, emit func(*item) bool) error {
+	if o.root != nil {
+		m := graveler.Move{Time: o.root.LogTime, Op: graveler.OpCreate, New: o.root.ID}
+		emit(&item{kind: branchItem, branch: o.defaultBranch, head: o.root.ID, move: m})
+		return nil
+	}
+	for _, b := range o.branches {
+		chain := o.history.chain(b.start, b.head)
+		last := len(chain) - 1
+		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.ids[b.head].id(), move: o.history.move(chain, last)}) {
+			return nil
+		}
+		for i := range last {
+			m := o.history.move(chain, i)
+			if !emit(&item{kind: moveItem, branch: b.name, key: timeKey(m.Time), move: m}) {
+				return nil
+			}
+		}
+		for row, err := range o.staged(ctx, b.token) {
+			if err != nil {
+				return err
+			}
+			e, err := row.entry()
+			if err != nil {
+				return o.rowError(entryItem, "branch "+b.name+", key "+string(row.key), err)
+			}
+			if !emit(&item{kind: entryItem, branch: b.name, key: string(e.Key), value: e.Value}) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// nameHash is what is made up instead of chance, so that it is the same each time.
+func nameHash(parts ...string) [32]byte {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+func hexOf(b [32]byte) string { return hex.EncodeToString(b[:]) }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/migrate/cutover"
+)
+
+// Plan says what a migration would carry over, and what stands in its way.
+type Plan struct {
+	SchemaVersion int64
+	Repositories  []PlannedRepository
+	Rows          int64 // to carry over
+	Bytes         int64 // that the tables and their indexes take
+	// Estimate is how long a run may take on a machine of its own, at rates that were measured on a small one (see docs/migration.md); the time for reading range files is not in it.
+	Estimate time.Duration
+	// Problems are what a run refuses, the first of each kind; MoreProblems is how many there are besides.
+	Problems     []error
+	MoreProblems int
+	// Left is what is left behind: staged entries of tokens that no branch has, rows of repositories that do not exist, and what this program's own SQL store has in tables beside the old ones; MoreLeft is how many owners there are besides.
+	Left     []LeftBehind
+	MoreLeft int
+	// Bare are repositories without commits and branches, which are given an empty first commit.
+	Bare []string
+}
+
+// PlannedRepository counts the rows of a repository.
+type PlannedRepository struct {
+	Repository              string
+	Branches, Tags, Commits int64
+	Staged                  int64
+}
+
+func (p PlannedRepository) rows() int64 { return p.Branches + p.Tags + p.Commits + p.Staged }
+
+// LeftBehind are rows that are not carried over.
+type LeftBehind struct {
+	Table string
+	// Owner is the token, or the repository, that does not exist; "" for all rows of a table.
+	Owner string
+	Rows  int64
+}
+
+// Err returns what a run would fail with, nil if it would begin.
+func (p Plan) Err() error {
+	if len(p.Problems) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(p.Problems) + p.MoreProblems - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more; 'migrate plan' lists them)", n)
+	}
+	return fmt.Errorf("%w%s", p.Problems[0], more)
+}
+
+// rowsPerSecond is a rate for estimates.
+const rowsPerSecond = 20_000
+
+// maxProblems is how many problems a plan names, maxLeft how many owners of what is left behind.
+const (
+	maxProblems = 100
+	maxLeft     = 1000
+)
+
+func (p *Plan) note(problem error) {
+	if len(p.Problems) < maxProblems {
+		p.Problems = append(p.Problems, problem)
+		return
+	}
+	p.MoreProblems++
+}
+
+func (p *Plan) leave(l LeftBehind) {
+	if len(p.Left) < maxLeft {
+		p.Left = append(p.Left, l)
+		return
+	}
+	p.MoreLeft++
+}
+
+// Plan reads all of the source but what is staged, which the database is asked about, and the roots of the trees that branches and tags show. It writes nothing. An error means that the source or the target cannot be read, or that the tables
+// are none that this program knows; everything else is in the plan.
+func (m *Migration) Plan(ctx context.Context) (Plan, error) {
+	s, err := openSource(ctx, m.Source)
+	if err != nil {
+		return Plan{}, err
+	}
+	p, err := m.plan(ctx, s)
+	return p, errors.Join(wrapf(err, "plan the migration"), s.close(ctx))
+}
+
+func (m *Migration) plan(ctx context.Context, s *source) (Plan, error) {
+	p := &planning{Migration: m, source: s, r: s.main}
+	for _, step := range []func(context.Context) error{p.target, p.repositories, p.tokens, p.leftBehind, p.sideTables, p.stagedRows, p.size} {
+		if err := step(ctx); err != nil {
+			return Plan{}, err
+		}
+	}
+	p.Estimate = time.Duration(p.Rows) * time.Second / rowsPerSecond
+	return p.Plan, nil
+}
+
+// planning is a plan that is being made.
+type planning struct {
+	*Migration
+	Plan
+	source  *source
+	r       *reader
+	folders map[string]string // by last name: which repository has it
+	began   int64
+}
+
+// target looks whether the target is empty, or this migration's own.
+func (p *planning) target(ctx context.Context) (err error) {
+	p.SchemaVersion, _, err = p.r.schema(ctx)
+	if err != nil {
+		return err
+	}
+	if p.InPlace {
+		marker, err := cutover.Read(ctx, p.r.conn)
+		if err != nil {
+			return err
+		}
+		if marker == nil {
+			p.note(ErrNotCutOver)
+		}
+	}
+	p.began = now().UnixNano()
+	note, err := p.records().migration(ctx, p.source.id)
+	if err == nil && note != nil {
+		p.began = note.Began
+	}
+	if err == nil && note == nil {
+		err = checkEmpty(ctx, p.refs())
+	}
+	if errors.Is(err, ErrTargetTaken) {
+		p.note(err)
+		return nil
+	}
+	return err
+}
+
+// repositories looks at every repository with its graph, names and commits.
+func (p *planning) repositories(ctx context.Context) error {
+	p.folders = map[string]string{}
+	var rows []repositoryRow
+	for row, err := range p.r.repositories(ctx) {
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	for _, row := range rows {
+		if err := p.repository(ctx, row); err != nil {
+			return fmt.Errorf("repository %s: %w", quoted(row.id), err)
+		}
+	}
+	return nil
+}
