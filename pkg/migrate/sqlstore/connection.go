@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
 
 // Defaults for what the URL does not say.
@@ -83,6 +84,7 @@ const (
 // Codes of errors, from appendix A of PostgreSQL's manual.
 const (
 	serializationFailure = "40001"
+	cutOver              = "MC001" // what moraine_guard raises
 	deadlockDetected     = "40P01"
 )
 
@@ -156,11 +158,14 @@ func (s *Store) once(ctx context.Context, f func(*pgx.Conn) error) error {
 // describe makes an error fit for the caller: that of his context if it has ended, and without the configuration, which holds the password, that the client library puts into a failure to connect.
 func describe(ctx context.Context, err error) error {
 	var connect *pgconn.ConnectError
+	var pgErr *pgconn.PgError
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &pgErr) && pgErr.Code == cutOver:
+		return cutover.ErrCutOver
 	case errors.Is(err, pgconn.ErrReadOnlyConnection):
 		return errors.New("the server accepts no writes: it is a standby or set to read-only; name the primary, or open the store read-only")
 	case errors.As(err, &connect):

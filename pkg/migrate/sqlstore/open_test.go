@@ -4,7 +4,9 @@ package sqlstore_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/stest"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
@@ -102,4 +105,30 @@ func TestAClosedStoreIsClosed(t *testing.T) {
 	require.ErrorIs(t, it.Close(), graveler.ErrClosed)
 	_, err = s.Scan(ctx, "t", nil, nil)
 	require.ErrorIs(t, err, graveler.ErrClosed)
+}
+
+// What was cut over can be read and no longer written, by a store that was open before too; and again when the cutover is taken back.
+func TestWhatWasCutOverIsReadOnly(t *testing.T) {
+	ctx := t.Context()
+	url := testpg.Start(t).NewDatabase(t)
+	s, err := sqlstore.Open(ctx, sqlstore.Scheme+strings.TrimPrefix(url, "postgres"), kv.OpenOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	r := &graveler.Repository{ID: "lake", UID: "uid", Namespace: "lake", DefaultBranch: "main", CreatedAt: time.Unix(1, 0).UTC(), State: graveler.RepositoryActive, Nonce: "n"}
+	r.Stamp, err = s.PutRepository(ctx, r)
+	require.NoError(t, err)
+
+	conn, err := pgx.Connect(ctx, url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	require.NoError(t, cutover.Set(ctx, conn))
+	_, err = s.PutRepository(ctx, r)
+	require.ErrorIs(t, err, cutover.ErrCutOver)
+	require.ErrorIs(t, s.CreateTag(ctx, r, &graveler.Tag{ID: "v1", Commit: "c"}), cutover.ErrCutOver)
+	require.ErrorIs(t, s.Apply(ctx, nil, "token", []graveler.StagedWrite{{Key: graveler.Key("a")}}), cutover.ErrCutOver)
+	require.ErrorIs(t, s.AdvanceWatermark(ctx, 1), cutover.ErrCutOver)
+	_, err = s.GetRepository(ctx, "lake")
+	require.NoError(t, err)
+	require.NoError(t, cutover.Back(ctx, conn))
+	require.NoError(t, s.AdvanceWatermark(ctx, 1))
 }

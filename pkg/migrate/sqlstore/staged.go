@@ -213,7 +213,7 @@ func (s *Store) applyInSteps(ctx context.Context, lock []query, steps []step) er
 	return s.change(ctx, func() error {
 		return s.write(ctx, func(conn *pgx.Conn) error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-				for _, q := range lock {
+				for _, q := range append([]query{{sql: guard}}, lock...) {
 					if _, err := tx.Exec(ctx, q.sql, q.arguments...); err != nil {
 						return err
 					}

@@ -74,12 +74,27 @@ func pages[T any](what string, read func(last *T) ([]T, error)) iter.Seq2[T, err
 	}
 }
 
+// guard comes first in every transaction that writes.
+const guard = "SELECT moraine_guard()"
+
 // exec runs one statement that writes, as a transaction of its own.
 func (s *Store) exec(ctx context.Context, sql string, arguments ...any) (changed int64, err error) {
 	err = s.change(ctx, func() error {
 		return s.write(ctx, func(conn *pgx.Conn) error {
-			tag, err := conn.Exec(ctx, s.tables.Replace(sql), arguments...)
+			var batch pgx.Batch
+			batch.Queue(guard)
+			batch.Queue(s.tables.Replace(sql), arguments...)
+			results := conn.SendBatch(ctx, &batch)
+			if _, err := results.Exec(); err != nil {
+				_ = results.Close() // says the same
+				return err
+			}
+			tag, err := results.Exec()
 			changed = tag.RowsAffected()
+			// Only after this is it committed.
+			if closed := results.Close(); err == nil {
+				err = closed
+			}
 			return err
 		})
 	})
@@ -100,11 +115,12 @@ func (s *Store) transact(ctx context.Context, queries []query, into ...any) erro
 	return s.change(ctx, func() error {
 		return s.write(ctx, func(conn *pgx.Conn) error {
 			var batch pgx.Batch
+			batch.Queue(guard)
 			for _, q := range queries {
 				batch.Queue(s.tables.Replace(q.sql), q.arguments...)
 			}
 			results := conn.SendBatch(ctx, &batch)
-			for range queries[:len(queries)-1] {
+			for range queries { // the guard, and all but the last
 				if _, err := results.Exec(); err != nil {
 					_ = results.Close() // says the same
 					return err

@@ -72,3 +72,13 @@ CREATE TABLE moraine_clock (
     one       boolean PRIMARY KEY CHECK (one),
     watermark bigint NOT NULL
 );
+
+-- Called first in every transaction that writes: fails where the tables were cut over, and keeps that from being done until the transaction ends. The lock comes first, so that what is looked for then is
+-- what was there when it was had. The lock is that of package cutover.
+CREATE OR REPLACE FUNCTION moraine_guard() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('moraine cutover', 0));
+    IF to_regclass('moraine_cutover') IS NOT NULL THEN
+        RAISE EXCEPTION 'the tables were cut over' USING ERRCODE = 'MC001';
+    END IF;
+END $$;
