@@ -26,7 +26,7 @@ WHERE c.repository_id = $1 AND (SELECT held FROM here)`
 func (s *Store) GetCommit(ctx context.Context, repo *graveler.Repository, id graveler.CommitID) (*graveler.Commit, error) {
 	c, err := row(ctx, s, query{getCommit, hereArguments(repo, string(id))}, graveler.ErrCommitNotFound, scanCommit)
 	if err == nil {
-		err = s.fillGeneration(ctx, repo, c)
+		err = s.complete(ctx, repo, c)
 	}
 	if err != nil {
 		return nil, wrap(err, "get commit %s of %s", id, repo.ID)
@@ -45,7 +45,7 @@ func (s *Store) ScanCommits(ctx context.Context, repo *graveler.Repository, from
 		page, err := rows(ctx, s, q, scanCommit)
 		for _, c := range page {
 			if err == nil {
-				err = s.fillGeneration(ctx, repo, c)
+				err = s.complete(ctx, repo, c)
 			}
 		}
 		return page, err
@@ -93,11 +93,20 @@ const lineage = here + `, line AS (
 )
 SELECT id, parents, generation FROM line`
 
-// fillGeneration finds out the generation of a commit whose row has none.
-func (s *Store) fillGeneration(ctx context.Context, repo *graveler.Repository, c *graveler.Commit) error {
-	if c.Generation != unknownGeneration {
-		return nil
+// complete gives a commit of the old program what its row does not have: its digest, and before that its generation, if that is not in the row either.
+func (s *Store) complete(ctx context.Context, repo *graveler.Repository, c *graveler.Commit) error {
+	if c.Generation == unknownGeneration {
+		if err := s.fillGeneration(ctx, repo, c); err != nil {
+			return err
+		}
 	}
+	if c.Carried() && c.Nonce == "" {
+		c.Nonce = c.Digest()
+	}
+	return nil
+}
+
+func (s *Store) fillGeneration(ctx context.Context, repo *graveler.Repository, c *graveler.Commit) error {
 	line, err := rows(ctx, s, query{lineage, hereArguments(repo, string(c.ID))}, func(row pgx.CollectableRow) (l CommitRow, err error) {
 		err = row.Scan(&l.ID, &l.Parents, &l.Generation)
 		return l, err

@@ -17,9 +17,6 @@ import (
 
 // What the rows of the old tables are to this program. Everything that they do not say is derived from what they say, so that it is the same whenever and by whomever it is read.
 
-// CarriedVersion is the version of a commit whose ID the old program computed, by a rule that is not ours.
-const CarriedVersion = 0
-
 // Columns of the old tables, in the order of the Targets of their rows. The tables stand in the statement under their first letters: r, b, c, t.
 const (
 	RepositoryColumns = "r.id, r.storage_namespace, r.creation_date, r.default_branch"
@@ -104,14 +101,14 @@ func (c *CommitRow) Targets() []any {
 	return []any{&c.ID, &c.Committer, &c.Message, &c.CreatedAt, &c.MetaRange, &c.Metadata, &c.Parents, &c.Version, &c.Generation}
 }
 
-// Commit is what a commit of the old program is. Its version is [CarriedVersion], its parents stand in our order, the main one first, its log time is when it was created, and its generation is 0 where the row does not
+// Commit is what a commit of the old program is. Its version is that of a carried commit, and its nonce is still to be made of the whole (see graveler.CarriedVersion); its parents stand in our order, the main one first, its log time is when it was created, and its generation is 0 where the row does not
 // say. An empty MetaRange stays "". Metadata other than strings are ErrCorrupt.
 func (c *CommitRow) Commit() (*graveler.Commit, error) {
 	commit, err := c.commit()
 	if err != nil {
 		return nil, err
 	}
-	commit.Version, commit.CreatedAt, commit.LogTime = CarriedVersion, c.CreatedAt.UTC(), c.CreatedAt.UnixNano()
+	commit.Version, commit.CreatedAt, commit.LogTime = graveler.CarriedVersion+c.Version, c.CreatedAt.UTC(), c.CreatedAt.UnixNano()
 	if c.Generation != nil {
 		commit.Generation = int64(*c.Generation)
 	}
