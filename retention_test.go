@@ -5,6 +5,7 @@ package moraine_test
 import (
 	"context"
 	"iter"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,34 +21,47 @@ import (
 // lateFiles are files on disk that are stamped by a clock which a test sets: their own times count from then on.
 type lateFiles struct {
 	block.Storage
-	ahead *time.Duration
-	put   map[string]time.Time
+	now func() time.Time
+
+	mu  sync.Mutex
+	put map[string]time.Time
 }
 
-func (s lateFiles) now() time.Time { return time.Now().Add(*s.ahead) }
-
-func (s lateFiles) Put(ctx context.Context, name string, data []byte) error {
-	if _, there := s.put[name]; !there {
+// stamp gives a file the present time, one that has a time already only if it is to be new.
+func (s *lateFiles) stamp(name string, again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.put[name]; again || !there {
 		s.put[name] = s.now()
 	}
+}
+
+func (s *lateFiles) at(info block.Info) block.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info.ModTime = s.put[info.Name]
+	return info
+}
+
+func (s *lateFiles) Put(ctx context.Context, name string, data []byte) error {
+	s.stamp(name, false)
 	return s.Storage.Put(ctx, name, data)
 }
 
-func (s lateFiles) Refresh(ctx context.Context, name string) error {
-	s.put[name] = s.now()
+func (s *lateFiles) Refresh(ctx context.Context, name string) error {
+	s.stamp(name, true)
 	return s.Storage.Refresh(ctx, name)
 }
 
-func (s lateFiles) Stat(ctx context.Context, name string) (block.Info, error) {
+func (s *lateFiles) Stat(ctx context.Context, name string) (block.Info, error) {
 	info, err := s.Storage.Stat(ctx, name)
-	info.ModTime = s.put[name]
-	return info, err
+	return s.at(info), err
 }
 
-func (s lateFiles) List(ctx context.Context, prefix string) iter.Seq2[block.Info, error] {
+func (s *lateFiles) List(ctx context.Context, prefix string) iter.Seq2[block.Info, error] {
 	return func(yield func(block.Info, error) bool) {
 		for info, err := range s.Storage.List(ctx, prefix) {
-			info.ModTime = s.put[info.Name]
+			info = s.at(info)
 			if !yield(info, err) {
 				return
 			}
@@ -61,9 +75,9 @@ func TestRetentionOnDisk(t *testing.T) {
 	files, err := local.OpenDir(t.TempDir(), block.OpenOptions{})
 	require.NoError(t, err)
 	var ahead time.Duration
+	now := func() time.Time { return time.Now().Add(ahead) }
 	s := open(t, moraine.Options{
-		Store: "bolt:" + t.TempDir() + "/meta.db", BlockStorage: lateFiles{Storage: files, ahead: &ahead, put: map[string]time.Time{}},
-		Now: func() time.Time { return time.Now().Add(ahead) },
+		Store: "bolt:" + t.TempDir() + "/meta.db", BlockStorage: &lateFiles{Storage: files, now: now, put: map[string]time.Time{}}, Now: now,
 	})
 	_, err = s.CreateRepository(ctx, "lake", graveler.CreateRepositoryParams{})
 	require.NoError(t, err)

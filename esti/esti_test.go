@@ -42,6 +42,7 @@ func engineTable() []engine {
 		}, map[string]string{
 			"demo.txtar":    "it ends in fsck, which is for key/value stores",
 			"fsck.txtar":    "fsck is for key/value stores",
+			"migrate.txtar": "a migration ends in a key/value store",
 			"newer.txtar":   "it makes a record of the key/value store say another version",
 			"raw.txtar":     "the kv commands are for key/value stores",
 			"readers.txtar": "it holds a key/value store open",
