@@ -22,7 +22,7 @@ type CommitParams struct {
 	CreatedAt time.Time // zero: now
 	// AllowEmpty makes a commit even where nothing changed.
 	AllowEmpty bool
-	// Share is how much of the machine making the tree may take beside other work, in time: 1 is all of it, a quarter rests three quarters of the time. 0: Config.CommitShare.
+	// Share is how much of the machine making the tree may take beside other work, in time: 1 is all of it; with a quarter it rests for three times as long as it has worked, on whichever processors. 0: Config.CommitShare.
 	Share float64
 	// Prefixes, if there are any, make it a commit of a part: of the changes of keys with one of them. The others stay uncommitted.
 	Prefixes []Key

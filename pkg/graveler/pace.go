@@ -11,6 +11,9 @@ import (
 // paceSlice is how long work goes on before it rests. It is what others may have to wait for a processor, so it is short; timers are no finer than about a tenth of it.
 const paceSlice = 2 * time.Millisecond
 
+// besideStream counts what is done on other processors for what the stream does: hashing, compressing and writing the files takes about as long as reading and merging the entries.
+const besideStream = 2
+
 // The clock is looked at whenever so many entries, or so many bytes of them, have passed: for each entry it would show in the commit's speed.
 const (
 	entriesPerLook = 16
@@ -61,7 +64,7 @@ func (p *paced) look() bool {
 	if p.worked < paceSlice {
 		return true
 	}
-	rest := time.Duration(float64(p.worked) * (1 - p.share) / p.share)
+	rest := time.Duration(besideStream * float64(p.worked) * (1 - p.share) / p.share)
 	p.worked = 0
 	return p.rest(rest)
 }
