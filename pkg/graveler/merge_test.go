@@ -31,9 +31,13 @@ func (m *historyModel) add(branch graveler.BranchID, c graveler.Commit, holds ma
 
 // ancestors returns all commits that id reaches, itself included.
 func (m *historyModel) ancestors(id graveler.CommitID) map[graveler.CommitID]bool {
-	all := map[graveler.CommitID]bool{id: true}
-	for _, p := range m.commits[id].Parents {
-		maps.Copy(all, m.ancestors(p))
+	all := map[graveler.CommitID]bool{}
+	for next := []graveler.CommitID{id}; len(next) > 0; {
+		at := next[0]
+		if next = next[1:]; !all[at] { // each once: criss-cross histories have more ways than commits
+			all[at] = true
+			next = append(next, m.commits[at].Parents...)
+		}
 	}
 	return all
 }
