@@ -26,12 +26,14 @@ type longCommit struct {
 	Rate    float64       `json:"rate"`
 	Paced   bool          `json:"paced"`
 	Share   float64       `json:"share"`
+	// Percents are the shares of the frontier, in percent of the machine.
+	Percents numbers `json:"percents"`
 
 	share float64 // of the variant under way; 0: the whole machine
 }
 
 func newLongCommit(s Setting) *longCommit {
-	return &longCommit{Entries: of(s, 1_000_000, 100_000, 1_000), Writers: of(s, 16, 16, 3), Around: of(s, 10*time.Second, 800*time.Millisecond, 20*time.Millisecond), Paced: true, Share: 0.25}
+	return &longCommit{Entries: of(s, 1_000_000, 100_000, 1_000), Writers: of(s, 16, 16, 3), Around: of(s, 10*time.Second, 800*time.Millisecond, 20*time.Millisecond), Paced: true, Share: 0.25, Percents: of(s, numbers{6, 12, 25, 50, 100}, numbers{12, 25, 50, 100}, numbers{50, 100})}
 }
 
 func (w *longCommit) Flags(f *pflag.FlagSet) {
@@ -41,7 +43,8 @@ func (w *longCommit) Flags(f *pflag.FlagSet) {
 	f.DurationVar(&w.Around, "around", w.Around, "how long they do so before the commit begins, and after it has ended")
 	f.Float64Var(&w.Rate, "rate", w.Rate, "writes per second, of all writers together, that are due at fixed times (0: each writer writes again as soon as it can)")
 	f.BoolVar(&w.Paced, "paced", w.Paced, "do it once more, at half the rate that the writers had before the commit")
-	f.Float64Var(&w.Share, "share", w.Share, "do it once more, with a commit that takes this share of the machine (0: do not)")
+	f.Float64Var(&w.Share, "share", w.Share, "do it once more, and once more at half the rate, with a commit that takes this share of the machine (0: do not)")
+	f.Var(&w.Percents, "percents", "shares of the machine, in percent, that the commit takes for the plot of what each costs writers")
 }
 
 // Variants of long-commit.
@@ -49,6 +52,9 @@ const (
 	unpaced = "unpaced"
 	paced   = "paced"
 	shared  = "shared"
+	// pacedShared is both: the load that a store is meant to run at, and a commit that knows of it.
+	pacedShared = "paced and shared"
+	frontier    = "frontier"
 )
 
 const (
@@ -79,24 +85,66 @@ func (w *longCommit) run(ctx context.Context, b *bench) error {
 		b.begin(shared)
 		w.share = w.Share
 		_, err = w.rounds(ctx, b, w.Rate)
+		if err == nil && w.Paced && w.Rate == 0 {
+			b.begin(pacedShared)
+			_, err = w.rounds(ctx, b, max(capacity/2, 1))
+		}
 		w.share = 0
+	}
+	if err == nil && len(w.Percents) > 1 {
+		b.begin(frontier)
+		err = w.frontier(ctx, b)
 	}
 	return err
 }
 
+// frontier measures what commits of several shares cost those who write meanwhile.
+func (w *longCommit) frontier(ctx context.Context, b *bench) error {
+	defer func() { w.share = 0 }()
+	const of = "percent of the machine"
+	for _, percent := range w.Percents {
+		w.share = float64(percent) / 100
+		all, err := w.measure(ctx, b, w.Rate, (b.Rounds+1)/2)
+		if err != nil {
+			return err
+		}
+		write := func(figure func(result.Operation) float64) []float64 {
+			return each(all, func(r commitRound) float64 { return figure(r.phases[during][opWrite]) })
+		}
+		b.metricAt("entries committed", percent, of, result.PerSecond, each(all, w.committed)...)
+		b.metricAt("writes during", percent, of, result.PerSecond, write(func(o result.Operation) float64 { return o.PerSecond })...)
+		b.metricAt("write p50 during", percent, of, result.Seconds, write(func(o result.Operation) float64 { return o.P50 })...)
+		b.metricAt("write p99 during", percent, of, result.Seconds, write(func(o result.Operation) float64 { return o.P99 })...)
+	}
+	b.run.Phases, b.run.Series = nil, nil // of one share of many
+	return nil
+}
+
 // rounds does everything several times, each in a repository of its own, and returns the median of the writes per second before the commit. The series of the last round is kept.
 func (w *longCommit) rounds(ctx context.Context, b *bench, rate float64) (capacity float64, err error) {
-	var all []commitRound
-	for range b.Rounds {
+	all, err := w.measure(ctx, b, rate, b.Rounds)
+	if err != nil {
+		return 0, err
+	}
+	return w.report(b, all), nil
+}
+
+func (w *longCommit) measure(ctx context.Context, b *bench, rate float64, rounds int) (all []commitRound, err error) {
+	for range rounds {
 		r, err := w.round(ctx, b, rate)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		all = append(all, r)
 	}
 	b.checked("no write was lost: all %d entries of %d rounds are there with their values, and nothing else; committed, they have the root IDs of fresh trees",
 		sum(each(all, func(r commitRound) int { return r.entries })), len(all))
-	return w.report(b, all), nil
+	return all, nil
+}
+
+// committed is how many entries the commit of a round took per second.
+func (w *longCommit) committed(r commitRound) float64 {
+	return (float64(w.Entries) + float64(r.phases[before][opWrite].Count)) / r.commit
 }
 
 // commitRound is what one round came to.
@@ -196,9 +244,7 @@ func each[T, F any](rounds []T, figure func(T) F) []F {
 func (w *longCommit) report(b *bench, rounds []commitRound) (capacity float64) {
 	b.metric("bulk staging", result.PerSecond, each(rounds, func(r commitRound) float64 { return float64(w.Entries) / r.staging })...)
 	b.metric("commit", result.Seconds, each(rounds, func(r commitRound) float64 { return r.commit })...)
-	b.metric("entries committed", result.PerSecond, each(rounds, func(r commitRound) float64 {
-		return (float64(w.Entries) + float64(r.phases[before][opWrite].Count)) / r.commit
-	})...)
+	b.metric("entries committed", result.PerSecond, each(rounds, w.committed)...)
 	of := func(phase, op string, figure func(result.Operation) float64) []float64 {
 		return each(rounds, func(r commitRound) float64 { return figure(r.phases[phase][op]) })
 	}

@@ -154,9 +154,14 @@ func TestALongCommitHasThreePhasesAndItsDocumentSurvivesItsJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, d.Find("long-commit", "unpaced", "mem"))
 	require.NotNil(t, d.Find("long-commit", "paced", "mem"))
-	require.Len(t, d.Runs, 3)
+	require.NotNil(t, d.Find("long-commit", "paced and shared", "mem"))
+	require.Len(t, d.Runs, 5)
 	for _, r := range d.Runs {
 		require.NotEmpty(t, r.Counts)
+		if r.Variant == "frontier" {
+			require.Len(t, r.Metrics, 2*4, "four figures of each of two shares")
+			continue
+		}
 		require.Len(t, r.Phases, 3)
 		at := 0.0
 		for i, p := range r.Phases {

@@ -52,6 +52,8 @@ func targets() []target {
 		{name: "a quarter leaves the rest", workload: "long-commit", variant: shared, engines: pebble, metric: "writes during ÷ before", atLeast: 0.8},
 		{name: "a quarter leaves the most of it", workload: "long-commit", variant: shared, engines: append(bolt[:1:1], postgres...), metric: "writes during ÷ before", atLeast: 0.6},
 		{name: "a quarter is not felt", workload: "long-commit", variant: shared, metric: "write p99 during ÷ before", atMost: 3},
+		{name: "half the load does not notice a commit that takes a quarter", workload: "long-commit", variant: pacedShared, metric: "write p99 during ÷ before", atMost: 2},
+		{name: "no writer is held up", workload: "long-commit", variant: pacedShared, metric: "most retries of one write", atMost: 2, every: true},
 		{name: "and goes on", workload: "long-commit", variant: shared, metric: "entries committed", atLeast: 80_000},
 
 		{name: "commit", workload: "commit-size", metric: "commit ÷ " + tableWriter, at: largest, atLeast: 0.9},
