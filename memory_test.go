@@ -5,6 +5,7 @@ package moraine_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"runtime"
 	"sync"
 	"testing"
@@ -58,8 +59,8 @@ func (s *samplingPuts) Put(ctx context.Context, name string, data []byte) error 
 	return s.Storage.Put(ctx, name, data)
 }
 
-// largestHeap stages n entries, commits and lists them, and returns the largest live heap of commit and list.
-func largestHeap(t *testing.T, n int) (commit, list int64) {
+// largestHeap stages n entries, commits, lists and changes them, and returns the largest live heap of each.
+func largestHeap(t *testing.T, n int) (commit, list, change int64) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	files, err := local.OpenDir(dir+"/blocks", block.OpenOptions{})
@@ -90,17 +91,41 @@ func largestHeap(t *testing.T, n int) (commit, list int64) {
 		}
 		require.Equal(t, n, found)
 	}
+	list, heap.largest = heap.largest, 0
+	changeAll(t, s.Graveler, n)
 	require.NoError(t, s.Close())
 	require.NoError(t, files.Close())
-	return commit, heap.largest
+	return commit, list, heap.largest
 }
 
-func TestMemoryOfCommitAndListDoesNotGrowWithEntries(t *testing.T) {
+// changeAll gives each of n entries another identity, having looked it up.
+func changeAll(t *testing.T, g *graveler.Graveler, n int) {
+	p := graveler.ChangeTreeParams{Op: graveler.OpLifecycle}
+	_, err := g.ChangeTree(t.Context(), "lake", "main", p, func(_ context.Context, tree *graveler.Tree) (iter.Seq2[graveler.Entry, error], error) {
+		return func(yield func(graveler.Entry, error) bool) {
+			for i := range n {
+				k := fmt.Appendf(nil, "tables/events/part-%09d", i)
+				v, err := tree.Get(k)
+				if err == nil {
+					v.Identity = fmt.Appendf(nil, "%032d", n+i)
+				}
+				if !yield(graveler.Entry{Key: k, Value: v}, err) {
+					return
+				}
+			}
+		}, nil
+	})
+	require.NoError(t, err)
+}
+
+func TestMemoryDoesNotGrowWithEntries(t *testing.T) {
 	const few, many = 100_000, 1_000_000
-	commitFew, listFew := largestHeap(t, few)
-	commitMany, listMany := largestHeap(t, many)
-	t.Logf("live heap in KiB of %d and of %d entries: commit %d, %d; list %d, %d", few, many, commitFew>>10, commitMany>>10, listFew>>10, listMany>>10)
+	commitFew, listFew, changeFew := largestHeap(t, few)
+	commitMany, listMany, changeMany := largestHeap(t, many)
+	t.Logf("live heap in KiB of %d and of %d entries: commit %d, %d; list %d, %d; change %d, %d",
+		few, many, commitFew>>10, commitMany>>10, listFew>>10, listMany>>10, changeFew>>10, changeMany>>10)
 	// How many files are being built when a sample is taken is a matter of chance. The entries themselves would take more.
 	require.Less(t, commitMany, commitFew+32<<20)
+	require.Less(t, changeMany, changeFew+32<<20)
 	require.Less(t, listMany, listFew+8<<20)
 }

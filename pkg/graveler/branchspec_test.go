@@ -65,7 +65,7 @@ type publication struct{ head string }
 // at the same time stayed as it was.
 func (s branchState) keeping(e *event, next branchState) []any {
 	states := []any{next}
-	if !s.exists || !next.exists || !strings.HasPrefix(e.do, "merge") && !strings.HasPrefix(e.do, "reset") {
+	if !s.exists || !next.exists || !strings.HasPrefix(e.do, "merge") && !strings.HasPrefix(e.do, "reset") && e.do != "change-tree" {
 		return states
 	}
 	for _, k := range e.overlapped {
@@ -106,7 +106,7 @@ func (s branchState) next(e *event) (branchState, bool) {
 		return s, e.err == nil && e.view == s.view
 	case "commit", "commit-empty":
 		if errors.Is(e.err, graveler.ErrNoChanges) {
-			return s, e.do == "commit" && e.views[s.view]
+			return s, e.do == "commit" && (e.views[s.view] || e.movedAway)
 		}
 		return s, e.err == nil && s.commits(e)
 	case "commit-part":
@@ -132,10 +132,25 @@ func (s branchState) next(e *event) (branchState, bool) {
 			return s, wrong
 		}
 		return s.after(e.step), e.err == nil && !wrong
+	case "put-unless":
+		_, wrong := s.get(partner(e.key))
+		if errors.Is(e.err, graveler.ErrPreconditionFailed) {
+			return s, wrong
+		}
+		return s.after(e.step), e.err == nil && !wrong
+	case "get-both":
+		return s, e.err == nil && e.view == s.both(e.key)
 	case "delete-branch":
 		return branchState{}, e.err == nil
 	}
 	return s.after(e.step), e.err == nil
+}
+
+// both is what a key and its partner hold.
+func (s branchState) both(key string) string {
+	part := map[string]string{}
+	copyPart(part, entriesOf(s.view), func(k string) bool { return k == key || k == partner(key) })
+	return viewOf(part)
 }
 
 // commits reports whether a commit can hold what it does. What is written while it is under way need not be in it: where the head is moved then too, below its changes and what was written since, the head shows there.
@@ -154,6 +169,7 @@ func (s branchState) commits(e *event) bool {
 // unknown returns the state if a step whose outcome is unknown took place after all.
 func (s branchState) unknown(st step) branchState {
 	old, present := s.get(st.key)
+	_, unless := s.get(partner(st.key))
 	switch {
 	case st.do == "create-branch" && !s.exists:
 		return newBranchState()
@@ -161,7 +177,7 @@ func (s branchState) unknown(st step) branchState {
 		return s
 	case st.do == "delete-branch":
 		return branchState{}
-	case st.do == "set-if-absent" && present, st.do == "set-if" && old != "0":
+	case st.do == "set-if-absent" && present, st.do == "set-if" && old != "0", st.do == "put-unless" && unless:
 		return s
 	}
 	return s.after(st)
@@ -176,8 +192,28 @@ func (s branchState) get(k string) (text string, present bool) {
 func (s branchState) after(st step) branchState {
 	view, head := entriesOf(s.view), entriesOf(s.head)
 	switch st.do {
-	case "set", "set-if-absent", "set-if":
+	case "set", "set-if-absent", "set-if", "put-unless":
 		view[st.key] = st.text
+	case "set-both":
+		view[st.key], view[partner(st.key)] = st.text, st.text
+	case "swap":
+		swapped := entriesOf(s.view)
+		for to, from := range map[string]string{st.key: partner(st.key), partner(st.key): st.key} {
+			delete(swapped, to)
+			if text, ok := view[from]; ok {
+				swapped[to] = text
+			}
+		}
+		view = swapped
+	case "change-tree":
+		moved := entriesOf(s.head)
+		if _, ok := moved[st.key]; ok {
+			delete(moved, st.key)
+		} else {
+			moved[st.key] = st.text
+		}
+		view, head = rebased(view, head, moved), moved
+		s.atMain = false
 	case "delete":
 		delete(view, st.key)
 	case "delete-prefix":

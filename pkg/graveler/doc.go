@@ -6,9 +6,9 @@
 // compare and set one key, trees of committed entries on anything that keeps files. What it adds is how they work together:
 //
 //   - move.go changes branch records: seal, publish, compaction. moveBranch is the one way in which a record changes, and its comment states the rules.
-//   - stage.go writes entries under a branch's staging token, so that a commit holds exactly what was acknowledged before it sealed the token.
+//   - stage.go writes entries under a branch's staging token, so that a commit holds exactly what was acknowledged before it sealed the token; transact.go reads and writes several in one step.
 //   - view.go and merged.go show a branch as one map, from the newest write down to the head's tree; read.go reads it so that nothing acknowledged is missed, whatever commits or is cleaned up meanwhile.
-//   - commit.go, branch.go, repository.go, tag.go, refs.go, log.go, diff.go, import.go, branchlog.go and movelog.go are the operations, listing.go and ancestry.go the ways to find branches, tags and commits, protection.go what
+//   - commit.go, branch.go, repository.go, tag.go, refs.go, log.go, diff.go, import.go, changetree.go, branchlog.go and movelog.go are the operations, listing.go and ancestry.go the ways to find branches, tags and commits, protection.go what
 //     is forbidden; maintain.go finishes what was cut off and drops what nothing lists.
 //
 // A [Graveler] is safe for concurrent use by many goroutines, and many processes may work on the same stores. Correctness rests on the stores' compare-and-set alone; what a process remembers is a hint,

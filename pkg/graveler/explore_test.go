@@ -50,6 +50,7 @@ type event struct {
 	view        string          // of a list, and of what a commit committed
 	views       map[string]bool // for "nothing to commit": what the head was meanwhile
 	overlapped  []string        // the keys that others were writing meanwhile
+	movedAway   bool            // of a commit: what it sealed may have been reset away after a transaction had put it elsewhere
 	commit      graveler.CommitID
 }
 
@@ -209,6 +210,8 @@ func take(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID,
 		return g.SetIf(ctx, repo, "dev", k, value(e.text), value("0").Identity)
 	case "delete-prefix":
 		return g.DeletePrefix(ctx, repo, "dev", k)
+	case "change-tree":
+		return toggle(ctx, g, repo, "dev", e.step)
 	case "get":
 		v, err := g.Get(ctx, repo, "dev", k)
 		if err == nil {
@@ -248,7 +251,7 @@ func take(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID,
 		_, err := g.CreateBranch(ctx, repo, "dev", "main")
 		return err
 	}
-	panic("no such step: " + e.do)
+	return transact(ctx, g, repo, e)
 }
 
 // listed returns all entries of a ref, as the checker's states are written.
@@ -309,6 +312,7 @@ func (x *exploration) complete(ctx context.Context, g *graveler.Graveler, e *eve
 		return err
 	}
 	if errors.Is(e.err, graveler.ErrNoChanges) {
+		e.movedAway = x.during(e, "swap") && (x.during(e, "reset-prefix") || x.during(e, "reset-key"))
 		e.views = map[string]bool{}
 		for i, h := range x.heads {
 			ended := i+1 < len(x.heads) && 2*x.heads[i+1].clock < e.began
@@ -325,18 +329,24 @@ func (x *exploration) complete(ctx context.Context, g *graveler.Graveler, e *eve
 	return nil
 }
 
+func (e *event) overlaps(o *event) bool { return o != e && o.began <= e.done && e.began <= o.done }
+
 // overlapped returns the keys that others may have written during an event.
 func (x *exploration) overlapped(e *event) []string {
 	var keys []string
 	for _, k := range []string{"a", "b", "b/c"} {
 		if slices.ContainsFunc(x.events, func(o *event) bool {
-			writes := strings.Contains("set set-if set-if-absent delete", o.do) && o.key == k || o.do == "delete-prefix" && strings.HasPrefix(k, o.key)
-			return writes && o != e && o.began <= e.done && e.began <= o.done
+			return o.writes(k) && o.overlaps(e)
 		}) {
 			keys = append(keys, k)
 		}
 	}
 	return keys
+}
+
+// during reports whether a step of some kind overlapped an event.
+func (x *exploration) during(e *event, do string) bool {
+	return slices.ContainsFunc(x.events, func(o *event) bool { return o.do == do && o.overlaps(e) })
 }
 
 // checkLog compares the branch's log with the moves that its record went through.

@@ -32,7 +32,7 @@ type Config struct {
 
 // Hooks are called around moves of a branch's head.
 type Hooks struct {
-	// PreCommit is called before a head moves, by a commit, a merge, a revert, a cherry-pick, an import or a reset to a ref. An error refuses it (ErrRefused).
+	// PreCommit is called before a head moves, by a commit, a merge, a revert, a cherry-pick, an import, a change of its tree or a reset to a ref. An error refuses it (ErrRefused).
 	// Changes are those of the head. Where the branch moves meanwhile, all but commits are made, and asked about, again.
 	//
 	// It is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns out to change nothing. An error refuses

@@ -49,11 +49,15 @@ func pairs() []program {
 
 // Every interleaving of two small actors, as far as time allows; where there are more, the rest is drawn.
 func TestEveryInterleavingOfTwo(t *testing.T) {
+	everyInterleaving(t, pairs())
+}
+
+func everyInterleaving(t *testing.T, programs []program) {
 	limit := 150
 	if nightly() {
 		limit = 400_000
 	}
-	for _, p := range pairs() {
+	for _, p := range programs {
 		for _, costly := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v costly fences %v", p, costly), func(t *testing.T) {
 				runs, walk := 0, &explore.Walk{}
@@ -91,7 +95,9 @@ var kinds = []string{"set", "set", "set", "delete", "set-if-absent", "set-if", "
 	"merge", "merge-dirty", "reset", "reset-dirty", "reset-prefix", "reset-key"}
 
 // randomProgram draws a program of two to four actors with up to four steps each.
-func randomProgram(seed uint64) program {
+func randomProgram(seed uint64) program { return drawProgram(seed, kinds) }
+
+func drawProgram(seed uint64, kinds []string) program {
 	random := rand.New(rand.NewPCG(seed, 1))
 	p := make(program, 2+random.IntN(3))
 	for actor := range p {

@@ -4,6 +4,8 @@ package graveler_test
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -78,6 +80,56 @@ func runModel(t *rapid.T, url string) {
 			}
 			require.NoError(t, err)
 			model.view[k] = text
+		},
+		"transact": func(t *rapid.T) {
+			g := pick(t)
+			var changed map[string]string
+			require.NoError(t, g.Transact(ctx, "lake", "main", func(ctx context.Context, tx *graveler.Transaction) error {
+				changed = maps.Clone(model.view)
+				for range rapid.IntRange(0, 6).Draw(t, "calls") {
+					k, text := modelKeys.Draw(t, "key"), modelTexts.Draw(t, "text")
+					switch rapid.SampledFrom([]string{"get", "get", "set", "delete"}).Draw(t, "call") {
+					case "get":
+						other := modelKeys.Draw(t, "other")
+						values, err := tx.Get(ctx, key(k), key(other), key(k))
+						if err != nil {
+							return err
+						}
+						for i, k := range []string{k, other, k} {
+							if text, present := changed[k]; present != (values[i] != nil) || present && text != string(values[i].Data) {
+								return fmt.Errorf("%s is %v", k, values[i]) // which counts unless the process knows an old record
+							}
+						}
+					case "set":
+						tx.Set(key(k), value(text))
+						changed[k] = text
+					case "delete":
+						tx.Delete(key(k))
+						delete(changed, k)
+					}
+				}
+				return nil
+			}))
+			model.view = changed
+		},
+		"change tree": func(t *rapid.T) {
+			changes := map[string]string{}
+			for range rapid.IntRange(0, 5).Draw(t, "changes") {
+				changes[modelKeys.Draw(t, "key")] = rapid.SampledFrom([]string{"", "1", "2", "3"}).Draw(t, "text")
+			}
+			p := graveler.ChangeTreeParams{Op: graveler.OpLifecycle}
+			p.AllowEmpty = rapid.Bool().Draw(t, "allow empty")
+			_, err := pick(t).ChangeTree(ctx, "lake", "main", p, func(_ context.Context, tree *graveler.Tree) (iter.Seq2[graveler.Entry, error], error) {
+				compareTree(t, tree, model.head)
+				return changing(changes), nil
+			})
+			head := changed(model.head, changes)
+			if maps.Equal(head, model.head) && !p.AllowEmpty {
+				require.ErrorIs(t, err, graveler.ErrNoChanges)
+				return
+			}
+			require.NoError(t, err)
+			model.view, model.head = onTop(model.head, model.view, head), head
 		},
 		"delete prefix": func(t *rapid.T) {
 			prefix := rapid.SampledFrom([]string{"", "a", "a/", "a/b", "b/\xff", "zzz"}).Draw(t, "prefix")

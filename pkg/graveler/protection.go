@@ -20,7 +20,7 @@ const (
 	// ActionStage is every change of what is uncommitted: writes, deletions, also of a prefix, and resets of staged changes.
 	ActionStage Actions = 1 << iota
 	ActionCommit
-	// ActionMove is every move of the head but a commit: merge, revert, cherry-pick, import, and reset to a ref.
+	// ActionMove is every move of the head but a commit: merge, revert, cherry-pick, import, change of its tree, and reset to a ref.
 	ActionMove
 	ActionDelete
 )

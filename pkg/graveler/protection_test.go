@@ -46,6 +46,12 @@ func attempts(g *graveler.Graveler) []struct {
 		{"update", graveler.ActionStage, func(b graveler.BranchID) error {
 			return g.Update(ctx, "lake", b, key("k"), func(cur *graveler.Value) (*graveler.Value, error) { return cur, nil })
 		}},
+		{"transact", graveler.ActionStage, func(b graveler.BranchID) error {
+			return g.Transact(ctx, "lake", b, func(_ context.Context, tx *graveler.Transaction) error { tx.Set(key("k"), value("v")); return nil })
+		}},
+		{"transact without a change", graveler.ActionStage, func(b graveler.BranchID) error {
+			return g.Transact(ctx, "lake", b, func(context.Context, *graveler.Transaction) error { return nil })
+		}},
 		{"commit", graveler.ActionCommit, func(b graveler.BranchID) error {
 			_, err := g.Commit(ctx, "lake", b, graveler.CommitParams{})
 			return err
@@ -71,6 +77,9 @@ func attempts(g *graveler.Graveler) []struct {
 			v := value("imported")
 			_, err := g.Import(ctx, "lake", b, func(yield func(graveler.Entry, error) bool) { yield(graveler.Entry{Key: key("i"), Value: &v}, nil) }, graveler.ImportParams{})
 			return err
+		}},
+		{"change tree", graveler.ActionMove, func(b graveler.BranchID) error {
+			return toggle(ctx, g, "lake", b, step{key: "c", text: "changed"})
 		}},
 		{"reset", graveler.ActionMove, func(b graveler.BranchID) error {
 			_, err := g.Reset(ctx, "lake", b, "side", graveler.ResetParams{})

@@ -127,26 +127,26 @@ func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o Li
 		defer g.observe("list", time.Now(), &err)
 		err = g.onRef(ctx, repo, ref, func(branch BranchID) error {
 			return paged(ctx, g, repo, branch, o.start(), emit, func(v *view, from Key, emit func(Listing) bool) error {
-				it, err := v.entries(ctx, from, o.Prefix)
-				if err != nil {
-					return err
-				}
-				return closing(list(it, o, emit), it)
+				return v.list(ctx, from, o, emit)
 			}, Listing.next, Listing.size)
 		}, func(r *Repository, c *Commit) error {
 			tree, err := g.readableTree(ctx, r, c)
 			if err != nil {
 				return err
 			}
-			it := g.trees.Scan(ctx, r.Namespace, tree)
-			it.SeekGE(o.start())
-			return g.unlessGone(ctx, r, closing(list(it, o, emit), it))
+			return g.listTree(ctx, r, tree, o, emit)
 		})
 		if err != nil {
 			return fmt.Errorf("list %s/%s: %w", repo, ref, err)
 		}
 		return nil
 	})
+}
+
+func (g *Graveler) listTree(ctx context.Context, repo *Repository, tree MetaRangeID, o ListOptions, emit func(Listing) bool) error {
+	it := g.trees.Scan(ctx, repo.Namespace, tree)
+	it.SeekGE(o.start())
+	return g.unlessGone(ctx, repo, closing(list(it, o, emit), it))
 }
 
 // start returns where a listing begins.
@@ -170,6 +170,15 @@ func (l Listing) size() int { return perItem + len(l.Key) + l.Value.size() }
 
 // after returns the least key that is greater than key.
 func after(key Key) Key { return append(bytes.Clone(key), 0) }
+
+// list emits what o selects of what the view shows from a key on.
+func (v *view) list(ctx context.Context, from Key, o ListOptions, emit func(Listing) bool) error {
+	it, err := v.entries(ctx, from, o.Prefix)
+	if err != nil {
+		return err
+	}
+	return closing(list(it, o, emit), it)
+}
 
 // list emits what o selects from it, which stands at o.start() or further.
 func list(it Iterator[Entry], o ListOptions, emit func(Listing) bool) error {

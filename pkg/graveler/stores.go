@@ -224,12 +224,17 @@ type StagedWrite struct {
 	Value       *Value
 	Conditional bool
 	If          Stamp
+	// Check, of a conditional write, leaves the key as it is: only the condition counts. It holds at the instant at which the others land.
+	Check bool
 }
 
 // Size is at least what a store needs for the write, in bytes; StagingLimits counts it.
 func (w StagedWrite) Size() int {
 	size := 2*len(w.Key) + 64
-	if w.Value != nil {
+	switch {
+	case w.Check:
+		size += len(w.If)
+	case w.Value != nil:
 		size += len(w.Value.Identity) + len(w.Value.Data)
 	}
 	return size

@@ -5,6 +5,7 @@ package metalog_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"runtime"
 	"testing"
 	"time"
@@ -165,4 +166,25 @@ func TestACancelledContextEndsTheFeed(t *testing.T) {
 		cancel()
 	}
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAChangeOfATreeShowsAsItsChanges(t *testing.T) {
+	ctx, f := t.Context(), newFixture(t)
+	f.commit(t, "main", "a", "1")
+	f.commit(t, "main", "b", "1")
+	since := f.clock.Add(100) + epoch
+	f.clock.Add(100)
+	_, err := f.ChangeTree(ctx, "lake", "main", graveler.ChangeTreeParams{Op: graveler.OpLifecycle}, func(_ context.Context, _ *graveler.Tree) (iter.Seq2[graveler.Entry, error], error) {
+		return func(yield func(graveler.Entry, error) bool) {
+			v := value("2")
+			_ = yield(graveler.Entry{Key: graveler.Key("a")}, nil) && yield(graveler.Entry{Key: graveler.Key("b"), Value: &v}, nil)
+		}, nil
+	})
+	require.NoError(t, err)
+	events := collect(t, f.feed.Events(ctx, []metalog.Source{f.source(t, "main")}, since, forever))
+	require.Equal(t, []string{"delete a", "put b=2"}, summary(events))
+	for _, e := range events {
+		require.Equal(t, graveler.OpLifecycle, e.Op)
+		require.Equal(t, "1", string(e.Previous.Data))
+	}
 }

@@ -98,6 +98,9 @@ func encodeAll(writes []graveler.StagedWrite) ([]kv.Write, error) {
 			}
 			batch[i].If = &p
 		}
+		if w.Check { // what is there replaces itself; what is not is deleted
+			batch[i].Value = w.If
+		}
 	}
 	return batch, nil
 }

@@ -56,6 +56,8 @@ func Staging(t *testing.T, open func(t *testing.T) (graveler.Refs, graveler.Stag
 		"fenced writes land while the branch is as read":      fencedWritesLandWhileTheBranchIsAsRead,
 		"conditional writes land on what was read":            conditionalWritesLandOnWhatWasRead,
 		"conditional writes of all kinds land together":       conditionalWritesOfAllKindsLandTogether,
+		"checks hold for what lands and leave no trace":       checksHoldForWhatLandsAndLeaveNoTrace,
+		"of writes that check each other's keys one lands":    ofWritesThatCheckEachOthersKeysOneLands,
 		"bad writes are refused":                              badWritesAreRefused,
 		"what is within the limits is not too large":          whatIsWithinTheLimitsIsNotTooLarge,
 		"scans see what is staged below the prefix":           scansSeeWhatIsStagedBelowThePrefix,

@@ -23,6 +23,7 @@ func races(t *testing.T, h Harness) {
 	h.check(t, "no increment is lost", noLostIncrement)
 	h.check(t, "a delete does not remove what it has not seen", deleteRaces)
 	h.check(t, "an apply is seen whole", applySeenWhole)
+	h.check(t, "of applies that rely on each other's keys one lands", applyRelying)
 	h.check(t, "nothing is written behind a fence that has moved", fenceRaces)
 }
 
@@ -128,6 +129,30 @@ func applySeenWhole(t *testing.T, h Harness) {
 		_, values := scanAll(t, s, part, kv.ScanOptions{})
 		require.Len(t, values, 2)
 		require.Equal(t, values["a"], values["b"])
+	}
+}
+
+// applyRelying has two writers each of whom creates a key while the other's is not there. Who relies on that writes nothing for it: to delete what is absent changes nothing.
+func applyRelying(t *testing.T, h Harness) {
+	s, absent := h.open(t), kv.Absent
+	for round := range 30 {
+		keys := [][]byte{fmt.Appendf(nil, "a%d", round), fmt.Appendf(nil, "b%d", round)}
+		var landed atomic.Int64
+		var g errgroup.Group
+		for i := range keys {
+			g.Go(func() error {
+				err := s.Apply(t.Context(), part, []kv.Write{{Key: keys[i], Value: []byte("v"), If: &absent}, {Key: keys[1-i], If: &absent}}, nil)
+				if errors.Is(err, kv.ErrPredicateFailed) {
+					return nil
+				}
+				landed.Add(1)
+				return err
+			})
+		}
+		require.NoError(t, g.Wait())
+		require.EqualValues(t, 1, landed.Load())
+		found, _ := scanAll(t, s, part, kv.ScanOptions{})
+		require.Len(t, found, round+1)
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *Store) Get(ctx context.Context, token graveler.StagingToken, key gravel
 	return graveler.Staged{Value: e.Value, Stamp: found[0].stamp()}, nil // the stamp is a copy
 }
 
-// Apply implements [graveler.Staging]. A value without identity is graveler.ErrInvalidValue. With no writes it only checks the fence. It takes one round trip, but four where some of several writes are conditional.
+// Apply implements [graveler.Staging]. A value without identity is graveler.ErrInvalidValue. With no writes it only checks the fence. It takes one round trip, but several where some of several writes are conditional, or where it is checked that nothing is staged.
 func (s *Store) Apply(ctx context.Context, fence *graveler.Fence, token graveler.StagingToken, writes []graveler.StagedWrite) error {
 	err := s.checkApply(fence, token, writes)
 	if err == nil {
@@ -57,7 +57,10 @@ func (s *Store) checkApply(fence *graveler.Fence, token graveler.StagingToken, w
 	total, seen := 0, make(map[string]struct{}, len(writes))
 	for _, w := range writes {
 		size := len(w.Key)
-		if w.Value != nil {
+		switch {
+		case w.Check:
+			size += len(w.If)
+		case w.Value != nil:
 			size += len(w.Value.Identity) + len(w.Value.Data)
 		}
 		total += size
@@ -84,7 +87,13 @@ type stagedRows struct {
 	wasIdentities, wasData [][]byte
 }
 
-func (r *stagedRows) add(w graveler.StagedWrite, was StagedRow) {
+func (r *stagedRows) add(row, was StagedRow) {
+	r.keys, r.identities, r.data = append(r.keys, row.Key), append(r.identities, row.Identity), append(r.data, row.Data)
+	r.wasIdentities, r.wasData = append(r.wasIdentities, was.Identity), append(r.wasData, was.Data)
+}
+
+// rowOf is the row that a write makes.
+func rowOf(w graveler.StagedWrite) StagedRow {
 	row := StagedRow{Key: w.Key}
 	if w.Value != nil {
 		row.Identity, row.Data = w.Value.Identity, w.Value.Data
@@ -92,27 +101,37 @@ func (r *stagedRows) add(w graveler.StagedWrite, was StagedRow) {
 			row.Data = []byte{} // nil would be null
 		}
 	}
-	r.keys, r.identities, r.data = append(r.keys, row.Key), append(r.identities, row.Identity), append(r.data, row.Data)
-	r.wasIdentities, r.wasData = append(r.wasIdentities, was.Identity), append(r.wasData, was.Data)
+	return row
 }
 
-// classes are writes by what they are conditional on: nothing, that nothing is there, or what is there.
-type classes struct{ sets, creates, replaces stagedRows }
+// classes are writes by what they are conditional on: nothing, that nothing is there, or what is there. A row that is only checked replaces itself; one whose absence is, is created and removed again, since only a row
+// that is there can be locked.
+type classes struct {
+	sets, creates, replaces stagedRows
+	removed                 [][]byte // keys
+}
 
 func classify(writes []graveler.StagedWrite) (c classes, err error) {
 	sorted := slices.SortedFunc(slices.Values(writes), func(a, b graveler.StagedWrite) int { return bytes.Compare(a.Key, b.Key) })
 	for _, w := range sorted {
 		switch {
 		case !w.Conditional:
-			c.sets.add(w, StagedRow{})
+			c.sets.add(rowOf(w), StagedRow{})
 		case w.If == nil:
-			c.creates.add(w, StagedRow{})
+			c.creates.add(rowOf(w), StagedRow{})
+			if w.Check {
+				c.removed = append(c.removed, w.Key)
+			}
 		default:
 			was, err := readStamp(w.If)
 			if err != nil {
 				return classes{}, err
 			}
-			c.replaces.add(w, was)
+			row := rowOf(w)
+			if w.Check {
+				row.Identity, row.Data = was.Identity, was.Data
+			}
+			c.replaces.add(row, was)
 		}
 	}
 	return c, nil
@@ -140,6 +159,8 @@ const (
     FROM unnest($5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[]) AS w(key, identity, data, was_identity, was_data)
     WHERE (SELECT held FROM fence) AND s.staging_token = $4::text AND s.key = ANY($5) AND s.key = w.key
         AND s.identity IS NOT DISTINCT FROM w.was_identity AND s.data IS NOT DISTINCT FROM w.was_data` + countStaged
+	removeStaged = fenced + `, written AS (
+    DELETE FROM graveler_staging_kv WHERE (SELECT held FROM fence) AND staging_token = $4::text AND key = ANY($5::bytea[])` + countStaged
 	checkFence = fenced + ` SELECT held, 0::bigint FROM fence`
 )
 
@@ -190,6 +211,9 @@ func (c *classes) steps(fence []any, token graveler.StagingToken) (steps []step)
 			arguments = append(arguments, r.wasIdentities, r.wasData)
 		}
 		steps = append(steps, step{query{class.sql, arguments}, len(r.keys)})
+	}
+	if len(c.removed) > 0 {
+		steps = append(steps, step{query{removeStaged, append(slices.Clone(fence), string(token), c.removed)}, len(c.removed)})
 	}
 	if len(steps) == 0 {
 		steps = []step{{query{checkFence, fence}, 0}}
