@@ -4,6 +4,8 @@ package catalog
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -16,6 +18,14 @@ const (
 	MaxTextBytes     = 1 << 10  // of checksum, content type, storage class and version ID each
 	MaxMetadataBytes = 64 << 10 // keys and values together
 	MaxTagsBytes     = 64 << 10 // keys and values together
+)
+
+// Limits that S3 has for what a user says about an object, which the operations of a Catalog hold it to.
+const (
+	MaxUserMetadataBytes  = 2 << 10 // keys and values together
+	MaxTags               = 10
+	MaxTagKeyCharacters   = 128
+	MaxTagValueCharacters = 256
 )
 
 // maxPairs bounds the number of pairs in a map, since each takes some bytes beside its key and value.
@@ -91,4 +101,46 @@ func checkPairs(name string, pairs map[string]string, limit int) error {
 		}
 	}
 	return nil
+}
+
+// checkUser holds metadata and tags to the limits of S3.
+func (o *Object) checkUser() error {
+	size := 0
+	for k, v := range o.Metadata {
+		size += len(k) + len(v)
+	}
+	if size > MaxUserMetadataBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", MetadataTooLarge, size, MaxUserMetadataBytes)
+	}
+	return checkTags(o.Tags)
+}
+
+// tagText are the characters that S3 allows in tags.
+var tagText = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
+
+func checkTags(tags map[string]string) error {
+	if len(tags) > MaxTags {
+		return fmt.Errorf("%w: %d tags, at most %d are allowed", InvalidTag, len(tags), MaxTags)
+	}
+	for k, v := range tags {
+		switch {
+		case k == "" || utf8.RuneCountInString(k) > MaxTagKeyCharacters:
+			return fmt.Errorf("%w: the key %q has not 1 to %d characters", InvalidTag, k, MaxTagKeyCharacters)
+		case utf8.RuneCountInString(v) > MaxTagValueCharacters:
+			return fmt.Errorf("%w: the value of %q has more than %d characters", InvalidTag, k, MaxTagValueCharacters)
+		case !tagText.MatchString(k) || !tagText.MatchString(v):
+			return fmt.Errorf("%w: %q=%q: only letters, digits, spaces and _ . : / = + - @ are allowed", InvalidTag, k, v)
+		case strings.HasPrefix(k, "aws:"):
+			return fmt.Errorf("%w: the key %q: aws: is reserved", InvalidTag, k)
+		}
+	}
+	return nil
+}
+
+// checkVersionID refuses what is the ID of no version; "" stands for the current one.
+func checkVersionID(id string) error {
+	if isNull(id) || isVersionID(id) {
+		return nil
+	}
+	return fmt.Errorf("%w: version ID %q", InvalidArgument, id)
 }

@@ -128,6 +128,13 @@ func inParallel(ctx context.Context, touches []*touch, do func(ctx context.Conte
 	return group.Wait()
 }
 
+// Repository returns the record of the repository that the branch is of.
+func (tx *Transaction) Repository() Repository { return *tx.view.repo }
+
+// Record names the writing of the branch record that the transaction works on: it is another one after every change of the record, and a transaction takes place only while its record is the current one. So what was
+// found out after a record was first seen, and is changed only by those who change the record too (such as by ProtectBranches), still holds for a later transaction on the same record.
+func (tx *Transaction) Record() string { return tx.view.branch.Nonce }
+
 // List yields what the branch shows, by key, without what the transaction has changed. It is a hint: unlike what Get returns, what it yields may have changed when the transaction takes place, or while it is
 // yielded. Whoever relies on an entry, or on its absence, gets its key. An error ends the transaction.
 func (tx *Transaction) List(ctx context.Context, o ListOptions) iter.Seq2[Listing, error] {
