@@ -3,7 +3,7 @@
 // Package esti tests the moraine command from end to end: scripts run it as a user would, and everything that it prints is compared with golden text.
 //
 // It has tests only. TestScripts runs every script in testdata on every engine of the table in esti_test.go that does not leave it out by name, and those in testdata/NAME on the engine NAME
-// alone. One golden text serves all engines, because what differs from run to run has a stable name in it (see names_test.go): <commit-1> is the first commit
+// alone. Among the engines are facades of two stores, such as there are during a migration; what one side says and the other does not is printed, and so makes the script fail (see facade_test.go). One golden text serves all engines, because what differs from run to run has a stable name in it (see names_test.go): <commit-1> is the first commit
 // ID that the script sees, <time> is a moment of today, <store> the URL of the script's store, and so on. TestQuickStart does the same with docs/quickstart.md, which is a script too.
 //
 // # Adding a script

@@ -80,10 +80,16 @@ func (s *script) schema(ts *testscript.TestScript, args []string) {
 
 // sql runs a statement in the database of the store.
 func (s *script) sql(ts *testscript.TestScript, args []string) {
-	conn, err := pgx.Connect(context.Background(), strings.TrimPrefix(s.store, "sql+"))
+	conn, err := pgx.Connect(context.Background(), databaseOf(s.store))
 	ts.Check(err)
 	_, err = conn.Exec(context.Background(), args[0])
 	ts.Check(errors.Join(err, conn.Close(context.Background())))
+}
+
+// databaseOf is the URL of the database that a store is in.
+func databaseOf(store string) string {
+	_, rest, _ := strings.Cut(store, ":")
+	return "postgres:" + rest
 }
 
 // write makes a file, whose name and text are written as in a Go string.

@@ -7,4 +7,4 @@ import "github.com/moraine-store/moraine/cmd/moraine/command"
 
 //go:generate go run ./internal/gendocs ../../docs/cli.md
 
-func main() { command.Main() }
+func main() { command.Main(nil) }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 )
 
 var _ graveler.Trees = (*Store)(nil)
@@ -36,13 +37,16 @@ func New() *Store {
 	return &Store{Now: time.Now, trees: map[string]map[graveler.MetaRangeID][]graveler.Entry{}, written: map[string]time.Time{}}
 }
 
-// EmptyTree implements [graveler.Trees].
+// EmptyTree implements [graveler.Trees]. It is that of package committed, which a sqlstore.Store knows.
 func (s *Store) EmptyTree() graveler.MetaRangeID { return identify(nil) }
 
 // CheckNamespace implements [graveler.Trees]; every namespace will do.
 func (s *Store) CheckNamespace(context.Context, string) error { return nil }
 
 func identify(entries []graveler.Entry) graveler.MetaRangeID {
+	if len(entries) == 0 {
+		return graveler.MetaRangeID(rangefile.EmptyID().String())
+	}
 	h := sha256.New()
 	for _, e := range entries {
 		for _, b := range [][]byte{e.Key, e.Value.Identity, e.Value.Data} {

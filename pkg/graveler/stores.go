@@ -65,8 +65,6 @@ type Commits interface {
 	// GetCommit returns ErrCommitNotFound where there is none.
 	GetCommit(ctx context.Context, repo *Repository, id CommitID) (*Commit, error)
 	PutCommit(ctx context.Context, repo *Repository, c *Commit) error
-	// RemoveCommit removes a commit that nothing refers to. It may be repeated.
-	RemoveCommit(ctx context.Context, repo *Repository, id CommitID) error
 	ScanCommits(ctx context.Context, repo *Repository, from CommitID) iter.Seq2[*Commit, error]
 }
 

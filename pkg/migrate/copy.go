@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rs/xid"
 
@@ -63,44 +64,79 @@ func (c *Copy) Run(ctx context.Context) (r CopyReport, err error) {
 	return r, nil
 }
 
-func copyKey(id graveler.RepositoryID) string { return copiesPrefix + string(id) }
+// copyNote is what the target knows of the copy of a repository. Every write of it is conditional on the one before, so that of two processes one is told.
+type copyNote struct {
+	migratepb.CopiedRepositoryData
+	stored kv.Predicate
+}
+
+func (c *Copy) readNote(ctx context.Context, id graveler.RepositoryID) (*copyNote, error) {
+	n := &copyNote{stored: kv.Absent}
+	stored, err := kv.GetMessage(ctx, c.KV, []byte(Partition), copyKey(id), &n.CopiedRepositoryData)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		n.Repository = string(id)
+	case err != nil:
+		return nil, fmt.Errorf("read note of the copy: %w", err)
+	default:
+		n.stored = stored
+	}
+	return n, nil
+}
+
+func (c *Copy) writeNote(ctx context.Context, n *copyNote) error {
+	err := kv.SetMessageIf(ctx, c.KV, []byte(Partition), copyKey(graveler.RepositoryID(n.Repository)), &n.CopiedRepositoryData, n.stored)
+	if errors.Is(err, kv.ErrPredicateFailed) {
+		err = ErrRunning
+	}
+	if err == nil {
+		var value []byte
+		value, err = kv.MarshalMessage(&n.CopiedRepositoryData)
+		n.stored = kv.Equals(value)
+	}
+	return wrapf(err, "write note of the copy")
+}
+
+func copyKey(id graveler.RepositoryID) []byte { return []byte(copiesPrefix + string(id)) }
 
 func (c *Copy) repository(ctx context.Context, repo graveler.Repository) (copied bool, err error) {
-	note := &migratepb.CopiedRepositoryData{}
-	known, err := records{c.KV}.get(ctx, copyKey(repo.ID), note)
+	note, err := c.readNote(ctx, repo.ID)
 	if err != nil {
 		return false, err
 	}
 	stored, err := ref.New(c.KV).GetRepository(ctx, repo.ID)
-	switch {
+	switch active := err == nil && stored.State == graveler.RepositoryActive; {
 	case errors.Is(err, graveler.ErrRepositoryNotFound):
-		return true, c.load(ctx, repo)
+		return true, c.load(ctx, repo, note)
 	case err != nil:
 		return false, err
-	case !known || stored.UID != note.Uid:
+	case stored.UID != note.Uid && (active || !slices.Contains(note.EarlierUids, stored.UID)):
 		return false, fmt.Errorf("%w: a repository of this name", ErrTargetTaken)
-	case stored.State == graveler.RepositoryActive && note.SourceUid != repo.UID:
+	case active && note.SourceUid != repo.UID:
 		return false, fmt.Errorf("%w: a copy of an earlier repository of this name", ErrTargetTaken)
-	case stored.State == graveler.RepositoryActive && note.Done:
+	case active && note.Done:
 		return false, nil
-	case stored.State == graveler.RepositoryActive:
+	case active:
 		return true, c.prove(ctx, note)
 	}
-	// It was cut off half way.
-	l, err := c.To.ResumeLoad(ctx, repo.ID, graveler.LoadParams{UID: note.Uid})
+	// It was cut off half way. What the process had sent last may have come to a server after the next one had looked for it.
+	l, err := c.To.ResumeLoad(ctx, repo.ID, graveler.LoadParams{UID: stored.UID})
 	if err == nil {
 		err = l.Abort(ctx)
 	}
 	if err != nil && !errors.Is(err, graveler.ErrRepositoryNotFound) {
 		return false, err
 	}
-	return true, c.load(ctx, repo)
+	return true, c.load(ctx, repo, note)
 }
 
 // load dumps the repository into a load. What the dump was is noted before the load can know that it has all of it, and so before anybody sees the copy.
-func (c *Copy) load(ctx context.Context, repo graveler.Repository) error {
-	note := &migratepb.CopiedRepositoryData{Repository: string(repo.ID), Uid: xid.New().String(), SourceUid: repo.UID}
-	if err := (records{c.KV}).put(ctx, copyKey(repo.ID), note); err != nil {
+func (c *Copy) load(ctx context.Context, repo graveler.Repository, note *copyNote) error {
+	if note.Uid != "" {
+		note.EarlierUids = append(note.EarlierUids, note.Uid)
+	}
+	note.Uid, note.SourceUid, note.Done, note.Digest = xid.New().String(), repo.UID, false, nil
+	if err := c.writeNote(ctx, note); err != nil {
 		return err
 	}
 	writing, cancel := context.WithCancel(ctx)
@@ -112,7 +148,7 @@ func (c *Copy) load(ctx context.Context, repo graveler.Repository) error {
 		err := dump.Write(writing, c.From, repo.ID, c.Program, io.MultiWriter(w, sum))
 		if err == nil {
 			note.Digest = sum.digest()
-			err = records{c.KV}.put(writing, copyKey(repo.ID), note)
+			err = c.writeNote(writing, note)
 		}
 		written <- err
 		_ = w.CloseWithError(err) // it returns nil
@@ -132,7 +168,7 @@ func (c *Copy) load(ctx context.Context, repo graveler.Repository) error {
 }
 
 // prove dumps the copy, and compares.
-func (c *Copy) prove(ctx context.Context, note *migratepb.CopiedRepositoryData) error {
+func (c *Copy) prove(ctx context.Context, note *copyNote) error {
 	sum := &lineSum{}
 	if err := dump.Write(ctx, c.To, graveler.RepositoryID(note.Repository), c.Program, sum); err != nil {
 		return err
@@ -140,6 +176,6 @@ func (c *Copy) prove(ctx context.Context, note *migratepb.CopiedRepositoryData) 
 	if string(sum.digest()) != string(note.Digest) {
 		return fmt.Errorf("%w: the dump of the copy is not that of the source", ErrDiffers)
 	}
-	note.Done = true
-	return records{c.KV}.put(ctx, copyKey(graveler.RepositoryID(note.Repository)), note)
+	note.Done, note.EarlierUids = true, nil
+	return c.writeNote(ctx, note)
 }

@@ -22,8 +22,8 @@ var (
 	ErrForeignTrees = errors.New("metaranges in a foreign format, for which there is no reader")
 	// ErrTargetTaken: the target holds what this migration did not bring there.
 	ErrTargetTaken = errors.New("the target holds other data")
-	// ErrRunning: another process is at this migration.
-	ErrRunning = errors.New("another process is running this migration")
+	// ErrRunning: another process is at this migration, or copies into this store.
+	ErrRunning = errors.New("another process is running this migration, or copy")
 	// ErrNotMigrated: the target holds no migration, or not of this source.
 	ErrNotMigrated = errors.New("nothing was migrated here from this source")
 	// ErrDiffers: the two sides do not hold the same.

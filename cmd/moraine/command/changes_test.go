@@ -103,7 +103,7 @@ func (s *shell) follow(args ...string) *following {
 	stderr, toStderr := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- Run(ctx, append(append([]string{}, s.global...), args...), toStdout, toStderr)
+		code <- Run(ctx, nil, append(append([]string{}, s.global...), args...), toStdout, toStderr)
 		toStdout.Close()
 		toStderr.Close()
 	}()

@@ -47,6 +47,7 @@ nothing to commit, failed precondition, uncommitted changes, read-only).`
 type app struct {
 	store, blocks, output string
 	quiet, verbose        bool
+	backends              Backends
 
 	stdout, stderr io.Writer
 	printer        *printer // of results, on stdout
@@ -54,25 +55,26 @@ type app struct {
 	started        bool     // the command line was understood
 }
 
-// Main is the whole program: it executes the command line of this process, and ends it. A signal ends the command in good order, a second one at once.
-func Main() {
+// Main is the whole program: it executes the command line of this process, and ends it. A signal ends the command in good order, a second one at once. A program of somebody else who has back ends of his own
+// names them; nil: there are none.
+func Main(own Backends) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(Run(ctx, own, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // Run executes the command line args, which begin after the program's name, and returns the exit code. When ctx is cancelled the command ends early and says so.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := execute(ctx, args, stdout, stderr)
+func Run(ctx context.Context, own Backends, args []string, stdout, stderr io.Writer) int {
+	err := execute(ctx, own, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "moraine: %s\n", describe(err))
 	}
 	return exitCode(err)
 }
 
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, own Backends, args []string, stdout, stderr io.Writer) error {
 	a := &app{
-		stdout: stdout, stderr: stderr, printer: newPrinter(stdout),
+		stdout: stdout, stderr: stderr, printer: newPrinter(stdout), backends: own,
 		color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
 	}
 	root := a.root()

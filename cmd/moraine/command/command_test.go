@@ -41,7 +41,7 @@ func (s *shell) run(args ...string) (code int, stdout, stderr string) {
 func (s *shell) runContext(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	s.Helper()
 	var out, err bytes.Buffer
-	code = Run(ctx, append(append([]string{}, s.global...), args...), &out, &err)
+	code = Run(ctx, nil, append(append([]string{}, s.global...), args...), &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -293,7 +293,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestOutputThatIsLostIsAnError(t *testing.T) {
 	s := newLake(t)
 	var stderr bytes.Buffer
-	code := Run(t.Context(), append(s.global, "repo", "list"), brokenPipe{}, &stderr)
+	code := Run(t.Context(), nil, append(s.global, "repo", "list"), brokenPipe{}, &stderr)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr.String(), "write to standard output: ")
 }

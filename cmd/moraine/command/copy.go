@@ -33,7 +33,12 @@ func (a *app) copyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.useOther(ctx, from, fromBlocks, reading, func(source *moraine.Store, _ kv.Store) error {
+			if from == to {
+				return usageError{"--from and --to name the same store"}
+			}
+			source := *a
+			source.store, source.blocks = from, fromBlocks
+			return source.use(ctx, reading, func(source *moraine.Store) error {
 				return a.useOther(ctx, to, toBlocks, creating, func(target *moraine.Store, store kv.Store) error {
 					c := migrate.Copy{
 						From: source.Graveler, To: target.Graveler, KV: store, Program: "moraine " + programVersion(),

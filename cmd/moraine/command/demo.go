@@ -183,7 +183,7 @@ func (t *tour) do(ctx context.Context, about string, commands ...[]string) error
 		global := []string{
 			"--store", t.app.store, "--blocks", t.app.blocks, fmt.Sprintf("--quiet=%t", t.app.quiet), fmt.Sprintf("--verbose=%t", t.app.verbose),
 		}
-		err := execute(ctx, append(global, args...), t.app.stdout, t.app.stderr)
+		err := execute(ctx, t.app.backends, append(global, args...), t.app.stdout, t.app.stderr)
 		if errors.Is(err, graveler.ErrConflict) { // a sight of the tour, not its failure
 			err = t.app.printer.line("moraine: " + describe(err))
 		}

@@ -126,7 +126,7 @@ func TestAnImportThatIsInterruptedSaysHowFarItCame(t *testing.T) {
 	defer cancel()
 	stderr := canceller{word: "1200-link", cancel: cancel}
 	var stdout bytes.Buffer
-	require.Equal(t, 1, Run(ctx, append(s.global, "import", data, "lake/main:", "--commit", "-m", "x"), &stdout, &stderr))
+	require.Equal(t, 1, Run(ctx, nil, append(s.global, "import", data, "lake/main:", "--commit", "-m", "x"), &stdout, &stderr))
 	require.Empty(t, stdout.String())
 	require.Equal(t, "moraine: import "+data+" lake/main: interrupted: 1000 files are staged, nothing was committed (run it again to go on)", lines(stderr.String())[1])
 	require.Len(t, lines(s.ok("diff", "lake/main")), 1000)

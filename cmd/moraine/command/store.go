@@ -30,6 +30,18 @@ const (
 	defaultBlocks = "file:.moraine/blocks"
 )
 
+// Backend is a store that keeps records and staged entries by itself, and not in a key/value engine.
+type Backend interface {
+	moraine.Backend
+	Close() error
+}
+
+// OpenBackend opens the store that a URL names. Where there is none it returns kv.ErrNotAStore, or makes one if the store is not to be read-only.
+type OpenBackend func(ctx context.Context, url string, o kv.OpenOptions) (Backend, error)
+
+// Backends are those of a program of somebody else, such as a facade of two stores, by the scheme of their URLs in small letters.
+type Backends map[string]OpenBackend
+
 // access is what a command does with the store.
 type access int
 
@@ -51,8 +63,8 @@ func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error
 		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Observer = operationLog{o.Logger}
 	}
-	if isSQL(a.store) {
-		backend, err := sqlstore.Open(ctx, a.store, kv.OpenOptions{ReadOnly: o.ReadOnly})
+	if open := a.backend(); open != nil {
+		backend, err := open(ctx, a.store, kv.OpenOptions{ReadOnly: o.ReadOnly})
 		if err != nil {
 			return err
 		}
@@ -88,7 +100,7 @@ func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
 	if err := a.checkStore(ctx); err != nil {
 		return err
 	}
-	if isSQL(a.store) {
+	if a.backend() != nil {
 		return fmt.Errorf("records of store %s: %w", kv.Redact(a.store), fsck.ErrNoKV)
 	}
 	s, err := kv.Open(ctx, a.store, all.Engines(), kv.OpenOptions{ReadOnly: true})
@@ -101,7 +113,7 @@ func (a *app) useKV(ctx context.Context, fn func(kv.Store) error) error {
 // checkStore keeps a command from making an empty store where somebody is in the wrong directory, or names the wrong database.
 func (a *app) checkStore(ctx context.Context) error {
 	missing := isMissing(a.store)
-	if isDatabase(a.store) || isSQL(a.store) {
+	if isDatabase(a.store) || a.backend() != nil {
 		err := a.probe(ctx)
 		missing = errors.Is(err, kv.ErrNotAStore)
 		if err != nil && !missing {
@@ -116,8 +128,8 @@ func (a *app) checkStore(ctx context.Context) error {
 
 // probe opens the store in a database and closes it again.
 func (a *app) probe(ctx context.Context) error {
-	if isSQL(a.store) {
-		s, err := sqlstore.Open(ctx, a.store, kv.OpenOptions{ReadOnly: true})
+	if open := a.backend(); open != nil {
+		s, err := open(ctx, a.store, kv.OpenOptions{ReadOnly: true})
 		if err != nil {
 			return err
 		}
@@ -202,10 +214,14 @@ func isDatabase(url string) bool {
 	return strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")
 }
 
-// isSQL reports whether a URL names the tables of older deployments, which are no key/value store.
-func isSQL(url string) bool {
-	scheme, _, _ := strings.Cut(url, ":")
-	return strings.EqualFold(scheme, sqlstore.Scheme)
+// backend returns what opens the store if it keeps records by itself, nil if it is a key/value store.
+func (a *app) backend() OpenBackend {
+	if scheme := schemeOf(a.store); scheme != sqlstore.Scheme {
+		return a.backends[scheme]
+	}
+	return func(ctx context.Context, url string, o kv.OpenOptions) (Backend, error) {
+		return sqlstore.Open(ctx, url, o)
+	}
 }
 
 // operationLog logs the operations of the store.

@@ -20,6 +20,8 @@ import (
 	"github.com/moraine-store/moraine/internal/memtrees"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/dump"
+	"github.com/moraine-store/moraine/pkg/graveler/ref"
+	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/kvtest"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
 )
@@ -247,7 +249,7 @@ func TestADumpFromWhichCommitsAreRemovedIsWholeOrFails(t *testing.T) {
 			c.Refs = &oneByOne{Refs: c.Refs, at: at, do: func() {
 				done = false
 				for _, id := range removable {
-					require.NoError(t, s.refs.RemoveCommit(ctx, &r, id))
+					require.NoError(t, engine.Delete(ctx, []byte(r.Partition()), ref.CommitKey(id)))
 				}
 			}}
 		})
@@ -266,11 +268,11 @@ func TestADumpFromWhichCommitsAreRemovedIsWholeOrFails(t *testing.T) {
 func TestADumpOfWhatIsRemovedMeanwhileFails(t *testing.T) {
 	trees := memtrees.New()
 	for name, c := range map[string]struct {
-		do   func(ctx context.Context, s store) error
+		do   func(ctx context.Context, s store, engine kv.Store) error
 		want error
 	}{
-		"the repository": {func(ctx context.Context, s store) error { return s.DeleteRepository(ctx, "lake") }, graveler.ErrNotFound},
-		"a tag and its commit": {func(ctx context.Context, s store) error {
+		"the repository": {func(ctx context.Context, s store, _ kv.Store) error { return s.DeleteRepository(ctx, "lake") }, graveler.ErrNotFound},
+		"a tag and its commit": {func(ctx context.Context, s store, engine kv.Store) error {
 			r, err := s.refs.GetRepository(ctx, "lake")
 			if err != nil {
 				return err
@@ -279,7 +281,7 @@ func TestADumpOfWhatIsRemovedMeanwhileFails(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(s.DeleteTag(ctx, "lake", "v1"), s.refs.RemoveCommit(ctx, r, tag.Commit))
+			return errors.Join(s.DeleteTag(ctx, "lake", "v1"), engine.Delete(ctx, []byte(r.Partition()), ref.CommitKey(tag.Commit)))
 		}, graveler.ErrChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +295,7 @@ func TestADumpOfWhatIsRemovedMeanwhileFails(t *testing.T) {
 			_, err = s.Reset(ctx, "lake", "main", "main~1", graveler.ResetParams{})
 			require.NoError(t, err)
 			s.set(t, "main", "a", "1")
-			reader := newStore(t, kvtest.Faulty(engine, whenScanned("lake-main:", func() { require.NoError(t, c.do(ctx, s)) })), trees)
+			reader := newStore(t, kvtest.Faulty(engine, whenScanned("lake-main:", func() { require.NoError(t, c.do(ctx, s, engine)) })), trees)
 			var text bytes.Buffer
 			err = dump.Write(ctx, reader.Graveler, "lake", "test", &text)
 			require.ErrorIs(t, err, c.want)

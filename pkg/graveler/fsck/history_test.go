@@ -17,6 +17,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/fsck"
+	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/kvtest"
 )
@@ -203,7 +204,7 @@ func (f *fixture) retire(p picks, repo graveler.RepositoryID, branch graveler.Br
 			if p.pick(2) == 0 {
 				continue
 			}
-			if err := f.refs.RemoveCommit(ctx, r, c.ID); err != nil {
+			if err := f.kv.Delete(ctx, []byte(r.Partition()), ref.CommitKey(c.ID)); err != nil {
 				return err
 			}
 			continue
@@ -391,7 +392,7 @@ func TestNoFalseAlarmWhereverSomethingGoes(t *testing.T) {
 	for name, goes := range map[string]func(s *scene){
 		"a tag, and the commit that only it knew": func(s *scene) {
 			require.NoError(s, s.DeleteTag(ctx, "lake", "only"))
-			require.NoError(s, s.refs.RemoveCommit(ctx, s.repo, s.lone.ID))
+			require.NoError(s, s.kv.Delete(ctx, []byte(s.repo.Partition()), ref.CommitKey(s.lone.ID)))
 		},
 		"the beginning of a log": func(s *scene) {
 			uid := s.branch("main").UID

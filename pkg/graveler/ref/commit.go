@@ -55,11 +55,6 @@ func commitData(c *graveler.Commit) (*refpb.CommitData, error) {
 	return m, nil
 }
 
-// RemoveCommit implements [graveler.Commits].
-func (s *Store) RemoveCommit(ctx context.Context, repo *graveler.Repository, id graveler.CommitID) error {
-	return wrap(s.delete(ctx, locateCommit(repo, id)), "remove commit %s of %s", id, repo.ID)
-}
-
 // ScanCommits implements [graveler.Commits].
 func (s *Store) ScanCommits(ctx context.Context, repo *graveler.Repository, from graveler.CommitID) iter.Seq2[*graveler.Commit, error] {
 	return scan(ctx, s, "commits of "+string(repo.ID), repo.Partition(), commitsPrefix, string(from), decodeCommit)

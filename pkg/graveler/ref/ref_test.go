@@ -6,7 +6,6 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -94,48 +93,13 @@ func TestStatesOfTheEngineAreTheStoresOwn(t *testing.T) {
 	require.ErrorIs(t, err, graveler.ErrReadOnly)
 }
 
-func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
+func TestAStampThatIsNoRecordIsRefused(t *testing.T) {
 	store := memStore(t)
-	ctx, refs, repo := t.Context(), ref.New(store), repository()
-	putRepository := func(change func(*graveler.Repository)) error {
-		r := repository()
-		change(r)
-		_, err := refs.PutRepository(ctx, r)
-		return err
-	}
-	putBranch := func(change func(*graveler.Branch)) error {
-		b := branch()
-		change(b)
-		_, err := refs.PutBranch(ctx, repo, b)
-		return err
-	}
-	for name, c := range map[string]struct{ got, want error }{
-		"state of repository": {putRepository(func(r *graveler.Repository) { r.State = 0 }), graveler.ErrInvalidValue},
-		"UID of repository":   {putRepository(func(r *graveler.Repository) { r.UID = "" }), graveler.ErrInvalidValue},
-		"not UTF-8":           {putRepository(func(r *graveler.Repository) { r.Namespace = "\xff" }), graveler.ErrInvalidValue},
-		"time":                {putRepository(func(r *graveler.Repository) { r.CreatedAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }), graveler.ErrInvalidValue},
-		"stamp":               {putRepository(func(r *graveler.Repository) { r.Stamp = graveler.Stamp("\x0a") }), graveler.ErrInvalidValue},
-		"state of branch":     {putBranch(func(b *graveler.Branch) { b.State = 7 }), graveler.ErrInvalidValue},
-		"branch without name": {putBranch(func(b *graveler.Branch) { b.ID = "" }), graveler.ErrInvalidValue},
-		"item of two kinds":   {putBranch(func(b *graveler.Branch) { b.Items[1].Prefix = graveler.Key("p") }), graveler.ErrInvalidValue},
-		"item out of order":   {putBranch(func(b *graveler.Branch) { b.Items[1].Number = 2 }), graveler.ErrInvalidValue},
-		"item of the future":  {putBranch(func(b *graveler.Branch) { b.ItemCounter = 1 }), graveler.ErrInvalidValue},
-		"move without op":     {putBranch(func(b *graveler.Branch) { b.LastMove.Op = 0 }), graveler.ErrInvalidValue},
-		"too large":           {putBranch(func(b *graveler.Branch) { b.Base = graveler.MetaRangeID(make([]byte, kv.MaxValueBytes)) }), graveler.ErrTooLarge},
-		"commit without ID":   {refs.PutCommit(ctx, repo, &graveler.Commit{}), graveler.ErrInvalidValue},
-		"tag without commit":  {refs.CreateTag(ctx, repo, &graveler.Tag{ID: "v1"}), graveler.ErrInvalidValue},
-		"move backwards":      {refs.PutMove(ctx, repo, uid, graveler.Move{Time: 5, Previous: 5, Op: graveler.OpCommit}), graveler.ErrInvalidValue},
-		"negative time":       {refs.PutMove(ctx, repo, uid, graveler.Move{Time: -5, Previous: -6, Op: graveler.OpCommit}), graveler.ErrInvalidValue},
-		"move of no branch":   {refs.PutMove(ctx, repo, "", graveler.Move{Time: 5, Op: graveler.OpCommit}), graveler.ErrInvalidValue},
-		"log in another log":  {refs.PutMove(ctx, repo, "a/b", graveler.Move{Time: 5, Op: graveler.OpCommit}), graveler.ErrInvalidValue},
-		"branch with a colon": {refs.PutLogName(ctx, repo, "a:b", uid), graveler.ErrInvalidName},
-		"cleanup of nothing":  {refs.PutCleanup(ctx, graveler.Cleanup{}), graveler.ErrInvalidValue},
-	} {
-		require.ErrorIs(t, c.got, c.want, name)
-	}
-	for _, partition := range []string{"graveler", "cleanup-tokens", repo.Partition()} {
-		require.Empty(t, keys(t, store, partition))
-	}
+	r := repository()
+	r.Stamp = graveler.Stamp("\x0a")
+	_, err := ref.New(store).PutRepository(t.Context(), r)
+	require.ErrorIs(t, err, graveler.ErrInvalidValue)
+	require.Empty(t, keys(t, store, "graveler"))
 }
 
 // unknownField is a field that no message has.

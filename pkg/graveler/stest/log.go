@@ -288,7 +288,7 @@ func logBoundsChangeByCompareAndSet(t *testing.T, refs graveler.Refs) {
 	require.EqualValues(t, 9, b.Intent)
 }
 
-func logsAndCommitsGoPieceByPiece(t *testing.T, refs graveler.Refs) {
+func logsGoPieceByPiece(t *testing.T, refs graveler.Refs) {
 	ctx, repo := t.Context(), Repository(t, refs)
 	require.NoError(t, refs.PutLogName(ctx, repo, "main", "u1"))
 	for _, at := range []int64{3, 5, 8} {
@@ -313,11 +313,4 @@ func logsAndCommitsGoPieceByPiece(t *testing.T, refs graveler.Refs) {
 	require.NoError(t, err)
 	require.Zero(t, start)
 	require.ErrorIs(t, refs.PutLogStart(ctx, repo, "a/b", 1), graveler.ErrInvalidValue)
-
-	require.NoError(t, refs.PutCommit(ctx, repo, &graveler.Commit{ID: "c1"}))
-	for range 2 {
-		require.NoError(t, refs.RemoveCommit(ctx, repo, "c1"))
-	}
-	_, err = refs.GetCommit(ctx, repo, "c1")
-	require.ErrorIs(t, err, graveler.ErrCommitNotFound)
 }

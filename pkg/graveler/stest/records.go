@@ -203,8 +203,7 @@ func recordsComeBackWithEveryField(t *testing.T, refs graveler.Refs) {
 		got, err := refs.GetCommit(ctx, repo, c.ID)
 		require.NoError(t, err)
 		require.Equal(t, c, got)
-		require.Equal(t, []*graveler.Commit{c}, Collect(t, refs.ScanCommits(ctx, repo, "")))
-		require.NoError(t, refs.RemoveCommit(ctx, repo, c.ID))
+		require.Contains(t, Collect(t, refs.ScanCommits(ctx, repo, "")), c)
 	}
 	for _, tag := range drawn[graveler.Tag](seeds) {
 		require.NoError(t, refs.CreateTag(ctx, repo, tag))
@@ -283,7 +282,6 @@ func aRepositoryIsAnotherThanItsPredecessor(t *testing.T, refs graveler.Refs) {
 	require.ErrorIs(t, err, graveler.ErrCommitNotFound)
 	require.Empty(t, Collect(t, refs.ScanTags(ctx, first, "")))
 	require.ErrorIs(t, refs.RemoveBranch(ctx, first, b), graveler.ErrChanged)
-	require.NoError(t, refs.RemoveCommit(ctx, first, "c1"))
 	if err := refs.PutCommit(ctx, first, &graveler.Commit{ID: "later"}); err != nil {
 		require.ErrorIs(t, err, graveler.ErrRepositoryNotFound)
 	}

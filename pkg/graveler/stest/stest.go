@@ -35,7 +35,7 @@ func Refs(t *testing.T, open func(t *testing.T) graveler.Refs) {
 		"pins come back by owner":                      pinsComeBackByOwner,
 		"expirations come back by commit":              expirationsComeBackByCommit,
 		"log bounds change by compare and set":         logBoundsChangeByCompareAndSet,
-		"logs and commits go piece by piece":           logsAndCommitsGoPieceByPiece,
+		"logs go piece by piece":                       logsGoPieceByPiece,
 		"settings of any size come back":               settingsOfAnySizeComeBack,
 		"settings are listed by name":                  settingsAreListedByName,
 		"bad settings are refused":                     badSettingsAreRefused,

@@ -15,79 +15,118 @@ import (
 // Difference is a read that the two sides answered differently.
 type Difference struct {
 	Kind Kind
-	// Read says what was read, as in "branch lake/main".
+	// Read says what was read, as in "branch main of lake".
 	Read string
 	// Answer and Shadow are what the side that has the kind and the other one said, for people.
 	Answer, Shadow string
 }
 
+// String is one line.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s: answered %s, the other side says %s", d.Kind, d.Read, d.Answer, d.Shadow)
+}
+
 type report func(context.Context, Difference)
 
-// compare reports that the answers to a read differ. Where the caller has given up it says nothing.
-func (r report) compare(ctx context.Context, read string, answer, shadow any, err, shadowErr error) {
-	if ctx.Err() != nil || sameOutcome(err, shadowErr) && (err != nil || reflect.DeepEqual(answer, shadow)) {
-		return
+// of is a report about a kind.
+func (r report) of(k Kind) report {
+	return func(ctx context.Context, d Difference) {
+		d.Kind = k
+		r(ctx, d)
 	}
-	r(ctx, Difference{Read: read, Answer: describe(answer, err), Shadow: describe(shadow, shadowErr)})
 }
 
-// sameOutcome reports whether both were answered, or both not found. Any other error is a difference, unless both sides have one.
-func sameOutcome(a, b error) bool {
-	return (a == nil) == (b == nil) && errors.Is(a, graveler.ErrNotFound) == errors.Is(b, graveler.ErrNotFound)
+// comparison says how records of a type are compared.
+type comparison[T any] struct {
+	// plain leaves out what each side has its own form of: stamps always, and more of a repository that was carried over.
+	plain func(record T, carried bool) any
+	// native: there is nothing to compare where the repository was carried over.
+	native bool
+	// met, if not nil, is told of two records that are compared where the repository was carried over.
+	met func(answer, shadow T)
 }
 
-func describe(answer any, err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	if v := reflect.ValueOf(answer); v.Kind() == reflect.Pointer && !v.IsNil() {
-		answer = v.Elem().Interface()
-	}
-	return fmt.Sprintf("%+v", answer)
+func as[T any]() comparison[T] {
+	return comparison[T]{plain: func(record T, _ bool) any { return record }}
 }
 
-// alongside yields what the first scan yields, and reports the first difference from the second, which is read along.
-func alongside[T any](ctx context.Context, r report, read string, answers, shadows iter.Seq2[T, error], plain func(T) any) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		next, stop := iter.Pull2(shadows)
-		defer stop()
-		differs := false
-		look := func(answer any, err error) {
-			if differs {
-				return
-			}
-			shadow, shadowErr, more := next()
-			var other any
-			switch {
-			case !more:
-				shadowErr = errEnd
-			case shadowErr == nil:
-				other = plain(shadow)
-			}
-			if differs = !sameStep(answer, other, err, shadowErr); differs {
-				r.compare(ctx, read, answer, other, err, shadowErr)
-			}
-		}
-		for answer, err := range answers {
-			if err != nil {
-				look(nil, err)
-			} else {
-				look(plain(answer), nil)
-			}
-			if !yield(answer, err) {
-				return
-			}
-		}
-		look(nil, errEnd)
-	}
+func native[T any]() comparison[T] {
+	c := as[T]()
+	c.native = true
+	return c
+}
+
+// step is what one side said: a record or an error, which is errEnd at the end of a scan.
+type step[T any] struct {
+	record T
+	err    error
 }
 
 // errEnd stands for the end of a scan.
 var errEnd = errors.New("nothing more")
 
-func sameStep(a, b any, err, shadowErr error) bool {
-	if err != nil || shadowErr != nil {
-		return err != nil && shadowErr != nil && (err == errEnd) == (shadowErr == errEnd)
+// compare reports what two sides said if that differs, and whether it does. Where the caller has given up it says nothing.
+func compare[T any](ctx context.Context, r report, read string, c comparison[T], answer, shadow step[T], carried bool) (differs bool) {
+	if carried && c.met != nil && answer.err == nil && shadow.err == nil {
+		c.met(answer.record, shadow.record)
 	}
-	return reflect.DeepEqual(a, b)
+	said := func(s step[T]) any {
+		if s.err != nil {
+			return s.err
+		}
+		return c.plain(s.record, carried)
+	}
+	a, s := said(answer), said(shadow)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case answer.err == nil && shadow.err == nil:
+		differs = !reflect.DeepEqual(a, s)
+	default:
+		differs = !sameOutcome(answer.err, shadow.err)
+	}
+	if differs {
+		r(ctx, Difference{Read: read, Answer: describe(a), Shadow: describe(s)})
+	}
+	return differs
+}
+
+// sameOutcome reports whether both found nothing, or are at the end of a scan. Any other error is a difference, unless both sides have one.
+func sameOutcome(a, b error) bool {
+	return (a == nil) == (b == nil) && errors.Is(a, graveler.ErrNotFound) == errors.Is(b, graveler.ErrNotFound) && (a == errEnd) == (b == errEnd)
+}
+
+func describe(said any) string {
+	if v := reflect.ValueOf(said); v.Kind() == reflect.Pointer && !v.IsNil() {
+		if _, isError := said.(error); !isError {
+			said = v.Elem().Interface()
+		}
+	}
+	return fmt.Sprintf("%+v", said)
+}
+
+// alongside yields what the first scan yields, and reports the first difference from the second, which is read along, record by record.
+func alongside[T any](ctx context.Context, r report, read string, c comparison[T], answers, shadows iter.Seq2[T, error], carried func(answer, shadow T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		next, stop := iter.Pull2(shadows)
+		defer stop()
+		differs := false
+		look := func(answer step[T]) {
+			if differs {
+				return
+			}
+			record, err, more := next()
+			if !more {
+				err = errEnd
+			}
+			differs = compare(ctx, r, read, c, answer, step[T]{record, err}, answer.err == nil && err == nil && carried(answer.record, record))
+		}
+		for answer, err := range answers {
+			look(step[T]{answer, err})
+			if !yield(answer, err) {
+				return
+			}
+		}
+		look(step[T]{err: errEnd})
+	}
 }

@@ -2,18 +2,22 @@
 
 // Package facade is a back end of the versioned store that keeps some kinds of records on one side, in SQL tables, and the others on another, in a key/value store: for a deployment that moves kind by kind.
 //
-// [New] takes both sides and the [Routes], which say for each [Kind] which side has it, and gives what graveler.Config wants. Every read and write of a kind goes to its side, as if there were no other. Two
-// things need both: what must be there before a branch record is written first, each kind on its side; and a partition that is dropped is dropped on both.
+// [New] takes both sides and the [Routes], which say for each [Kind] which side has it, and gives what graveler.Config wants. Every read and write of a kind goes to its side, as if there were no other. Three
+// things need both: where kinds are apart, the record of a repository has a companion on the other side, without which that would keep nothing of it (companion.go); what must be there before a branch record is written first, each kind on its
+// side; and a partition that is dropped is dropped on both.
 //
-// Kinds that [Config.Shadow] names are also read from the other side, after the answer is known and in the same call. Where that answer differs [Config.Report] is told; the caller gets the first answer in any case. A record that
-// was written between the two reads is reported too: it is for whoever looks at the reports to ask again.
+// Kinds that [Config.Shadow] names are also read from the other side, after the answer is known and in the same call; scans are read along, record by record. Where that answer differs [Config.Report] is told, of a scan once; the caller gets the
+// first answer in any case. A record that was written between the two reads is reported too: it is for whoever looks at the reports to ask again. Watermarks, bounds of logs, and partitions to drop are not compared. With a store into which package
+// migrate has carried the repositories everything is compared but what cannot be the same: UIDs, staging tokens, places of files, branch logs, and the generations and log times of commits.
 //
-// The facade copies nothing: before a kind is routed to a side, that side must have it (see package migrate), and nothing may be written to the kind meanwhile.
+// The facade copies nothing: before a kind is routed to a side, that side must have it, and nothing may be written to the kind meanwhile. Repositories that package migrate has carried over have another UID than in the source, so their
+// kinds can only go over together: with routes that part them they are [ErrOtherRepository].
 package facade
 
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
@@ -39,10 +43,10 @@ func (k Kind) String() string {
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Repositories, Branches, Commits, Tags} }
 
-// Backend is one side.
+// Backend is one side, or both together. It is a moraine.Backend.
 type Backend struct {
-	Refs    graveler.Refs
-	Staging graveler.Staging
+	graveler.Refs
+	graveler.Staging
 }
 
 // Routes says which kinds the second side has; the first has the others.
@@ -74,27 +78,27 @@ func New(c Config) (Backend, error) {
 		Commits: c.of(Commits).Refs, Tags: c.of(Tags).Refs,
 		apart: c.Routes[Branches] != c.Routes[Commits], sides: [2]graveler.Cleanups{c.First.Refs, c.Second.Refs},
 	}
+	if c.apart() {
+		r.Repositories = &companions{Repositories: r.Repositories, other: c.other(Repositories).Refs}
+	}
 	b := Backend{Refs: r, Staging: c.of(Branches).Staging}
+	if len(c.Shadow) == 0 {
+		return b, nil
+	}
+	s := &shadowed{refs: r, others: map[Kind]graveler.Refs{}, report: c.Report}
 	for _, k := range c.Shadow {
-		report := func(ctx context.Context, d Difference) {
-			d.Kind = k
-			c.Report(ctx, d)
-		}
-		other := c.other(k)
-		switch k {
-		case Repositories:
-			r.Repositories = shadowRepositories{r.Repositories, other.Refs, report}
-		case Branches:
-			r.Branches = shadowBranches{r.Branches, other.Refs, report}
-			r.Moves = shadowMoves{r.Moves, other.Refs, report}
-			b.Staging = shadowStaging{b.Staging, other.Staging, report}
-		case Commits:
-			r.Commits = shadowCommits{r.Commits, other.Refs, report}
-		case Tags:
-			r.Tags = shadowTags{r.Tags, other.Refs, report}
+		s.others[k] = c.other(k).Refs
+		if k == Branches {
+			b.Staging = shadowedStaging{b.Staging, c.other(k).Staging, s, s.report.of(k)}
 		}
 	}
+	b.Refs = s
 	return b, nil
+}
+
+// apart reports whether kinds within repositories are on another side than these.
+func (c Config) apart() bool {
+	return slices.ContainsFunc(Kinds(), func(k Kind) bool { return c.Routes[k] != c.Routes[Repositories] })
 }
 
 func (c Config) of(k Kind) Backend {

@@ -236,7 +236,8 @@ type CopiedRepositoryData struct {
 	Uid           string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
 	SourceUid     string                 `protobuf:"bytes,3,opt,name=source_uid,json=sourceUid,proto3" json:"source_uid,omitempty"`
 	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
-	Digest        []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of the lines of its dump between the first and the last
+	Digest        []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`                              // SHA-256 of the lines of its dump between the first and the last
+	EarlierUids   []string               `protobuf:"bytes,6,rep,name=earlier_uids,json=earlierUids,proto3" json:"earlier_uids,omitempty"` // of copies that were begun before and cut off
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -306,6 +307,13 @@ func (x *CopiedRepositoryData) GetDigest() []byte {
 	return nil
 }
 
+func (x *CopiedRepositoryData) GetEarlierUids() []string {
+	if x != nil {
+		return x.EarlierUids
+	}
+	return nil
+}
+
 var File_pkg_migrate_migratepb_migrate_proto protoreflect.FileDescriptor
 
 const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
@@ -327,7 +335,7 @@ const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\x03key\x18\a \x01(\fR\x03key\x12\x1c\n" +
 	"\tconverted\x18\b \x01(\bR\tconverted\"&\n" +
 	"\x10MigratedTreeData\x12\x12\n" +
-	"\x04tree\x18\x01 \x01(\tR\x04tree\"\x93\x01\n" +
+	"\x04tree\x18\x01 \x01(\tR\x04tree\"\xb6\x01\n" +
 	"\x14CopiedRepositoryData\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
@@ -336,7 +344,8 @@ const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\n" +
 	"source_uid\x18\x03 \x01(\tR\tsourceUid\x12\x12\n" +
 	"\x04done\x18\x04 \x01(\bR\x04done\x12\x16\n" +
-	"\x06digest\x18\x05 \x01(\fR\x06digestB8Z6github.com/moraine-store/moraine/pkg/migrate/migratepbb\x06proto3"
+	"\x06digest\x18\x05 \x01(\fR\x06digest\x12!\n" +
+	"\fearlier_uids\x18\x06 \x03(\tR\vearlierUidsB8Z6github.com/moraine-store/moraine/pkg/migrate/migratepbb\x06proto3"
 
 var (
 	file_pkg_migrate_migratepb_migrate_proto_rawDescOnce sync.Once

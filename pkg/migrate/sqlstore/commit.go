@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 )
 
 const (
@@ -60,10 +61,16 @@ func scanCommit(row pgx.CollectableRow) (*graveler.Commit, error) {
 	}
 	if text == nil {
 		c, err := old.Commit()
-		if err == nil && c.Generation == 0 {
+		if err != nil {
+			return nil, err
+		}
+		if c.Generation == 0 {
 			c.Generation = unknownGeneration
 		}
-		return c, err
+		if c.Tree == "" {
+			c.Tree = graveler.MetaRangeID(rangefile.EmptyID().String())
+		}
+		return c, nil
 	}
 	var record commitRecord
 	if err := decode("moraine_commits", old.ID, *text, &record); err != nil {
@@ -242,15 +249,4 @@ func commitRow(c *graveler.Commit) (CommitRow, error) {
 		row.Metadata = &metadata
 	}
 	return row, nil
-}
-
-const removeCommit = here + `, old AS (
-    DELETE FROM graveler_commits WHERE repository_id = $1 AND ` + isNamed + ` AND (SELECT held FROM here) RETURNING id
-)
-DELETE FROM moraine_commits WHERE repository_id = $1 AND id = (SELECT id FROM old)`
-
-// RemoveCommit implements [graveler.Commits].
-func (s *Store) RemoveCommit(ctx context.Context, repo *graveler.Repository, id graveler.CommitID) error {
-	_, err := s.exec(ctx, removeCommit, hereArguments(repo, string(id))...)
-	return wrap(err, "remove commit %s of %s", id, repo.ID)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 	"github.com/moraine-store/moraine/pkg/graveler/stest"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
@@ -97,6 +98,7 @@ func TestAnOldDatabaseIsReadAsItIs(t *testing.T) {
 		require.Equal(t, generation, commits[i].Generation, commits[i].ID)
 	}
 	require.Nil(t, commits[0].Parents)
+	require.Equal(t, rangefile.EmptyID().String(), string(commits[0].Tree), "no metarange is the empty tree")
 	require.Nil(t, commits[0].Metadata)
 	require.Equal(t, map[string]string{"k": "v", "": ""}, commits[1].Metadata)
 	require.Empty(t, commits[2].Metadata)

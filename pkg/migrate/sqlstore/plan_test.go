@@ -54,7 +54,6 @@ func TestPlansOfSmallTablesAreGoodForLargeOnes(t *testing.T) {
 		"scan commits":      {scanCommits, hereArguments(repo, "a", "a", pageRows)},
 		"lineage":           {lineage, hereArguments(repo, "c1")},
 		"put commit":        {putCommit, hereArguments(repo, "c1", "", "", repo.CreatedAt, "", nil, nil, 1, 1, "{}")},
-		"remove commit":     {removeCommit, hereArguments(repo, "c1")},
 		"create branch":     {createBranch, hereArguments(repo, "main", "t", "c1", "{}")},
 		"replace branch":    {replaceBranch, hereArguments(repo, "main", "t", "c1", "{}", "stamp", "partition", "uid")},
 		"remove branch":     {removeBranch, hereArguments(repo, "main", "stamp")},
