@@ -17,6 +17,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/staging"
 	"github.com/moraine-store/moraine/pkg/graveler/staging/stagingpb"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/migrate"
 )
 
@@ -133,6 +134,9 @@ func decodeRaw(partition string, e kv.Entry) (rawRecord, error) {
 	m, ok := ref.Decode(partition, e.Key, e.Value)
 	if !ok {
 		m, ok = migrate.Decode(partition, e.Key, e.Value)
+	}
+	if !ok {
+		m, ok = cursor.Decode(partition, e.Key, e.Value)
 	}
 	if !ok {
 		m, ok = staging.Decode(partition, e.Value)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// pruneBatch is how many records are removed at a time.
+const pruneBatch = 1000
+
+// Prune removes the positions, deferred objects and walks of sources that live says are gone, and returns how many that were. live must know every source that may have got a record before Prune was called; a source that is
+// pruned by mistake starts cold. A record that does not tell its source stays and is an error, after all others have been looked at. It reads all deferred objects, and of the rest the keys.
+func (s *Store) Prune(ctx context.Context, live func(repositoryUID, branchUID string) bool) (removed int, err error) {
+	var errs []error
+	for _, kind := range []struct {
+		prefix string
+		source func(key string, value []byte) (repositoryUID, branchUID string, err error)
+	}{
+		{positionsPrefix, sourceOfPosition}, {walksPrefix, sourceOfWalk}, {deferredPrefix, sourceOfDeferred},
+	} {
+		n, err := s.prune(ctx, kind.prefix, func(key string, value []byte) (bool, error) {
+			repositoryUID, branchUID, err := kind.source(key, value)
+			return err == nil && !live(repositoryUID, branchUID), err
+		})
+		removed += n
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return removed, fmt.Errorf("prune lifecycle records: %w", err)
+	}
+	return removed, nil
+}
+
+// prune removes the records below prefix that are gone.
+func (s *Store) prune(ctx context.Context, prefix string, gone func(key string, value []byte) (bool, error)) (removed int, err error) {
+	var keys []string
+	var errs []error
+	flush := func() {
+		if err := s.remove(ctx, "what is gone", keys...); err != nil {
+			errs = append(errs, err)
+		} else {
+			removed += len(keys)
+		}
+		keys = keys[:0]
+	}
+	err = s.each(ctx, prefix, func(key string, value []byte) bool {
+		isGone, err := gone(key, value)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if isGone {
+			keys = append(keys, key)
+		}
+		if len(keys) == pruneBatch {
+			flush()
+		}
+		return true
+	})
+	flush()
+	return removed, errors.Join(append(errs, err)...)
+}
+
+func sourceOfPosition(key string, _ []byte) (repositoryUID, branchUID string, err error) {
+	_, source, _ := strings.Cut(strings.TrimPrefix(key, positionsPrefix), "/")
+	return splitSource(key, source)
+}
+
+func sourceOfWalk(key string, _ []byte) (repositoryUID, branchUID string, err error) {
+	return splitSource(key, strings.TrimPrefix(key, walksPrefix))
+}
+
+func sourceOfDeferred(key string, value []byte) (repositoryUID, branchUID string, err error) {
+	d, err := decodeDeferred(key, value)
+	return d.RepositoryUID, d.BranchUID, err
+}
+
+func splitSource(key, source string) (repositoryUID, branchUID string, err error) {
+	repositoryUID, branchUID, _ = strings.Cut(source, "/")
+	if err := checkSource(repositoryUID, branchUID); err != nil {
+		return "", "", Malformed(key, err)
+	}
+	return repositoryUID, branchUID, nil
+}
