@@ -19,7 +19,7 @@ const (
 	rememberedFiles = 100_000
 )
 
-// loadCheck proves that what was loaded is whole, by reading it back: all in one pass per kind, so that nothing need be kept in memory. It reads past the caches.
+// loadCheck proves that what was loaded is whole, by reading it back, past the caches.
 type loadCheck struct {
 	*Loading
 	trees *errgroup.Group
@@ -42,7 +42,7 @@ func (l *Loading) check(ctx context.Context) error {
 }
 
 func (c *loadCheck) records(ctx context.Context) error {
-	for _, check := range []func(context.Context) error{c.logs, c.defaultBranch, c.branches, c.deletedBranches, c.tags, c.commits, c.pins, c.retention} {
+	for _, check := range []func(context.Context) error{c.logNames, c.defaultBranch, c.branches, c.tags, c.commits, c.pins, c.retention} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (c *loadCheck) records(ctx context.Context) error {
 	return nil
 }
 
-// logs makes sure that every log is of a branch.
-func (c *loadCheck) logs(context.Context) error {
+// logNames makes sure that every log is of a branch.
+func (c *loadCheck) logNames(context.Context) error {
 	for uid, branch := range c.Loading.logs {
 		if branch == "" {
 			return fmt.Errorf("log %s: %w: nothing says of which branch it is", uid, ErrInvalidValue)
@@ -82,83 +82,8 @@ func (c *loadCheck) branches(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		log := loadedLog{loadCheck: c, LogName: LogName{b.ID, b.UID}}
-		if log.start, err = c.g.refs.LogStart(ctx, c.repo, b.UID); err != nil {
-			return err
-		}
-		for m, err := range c.g.moves(ctx, c.repo, b, 0) {
-			if err == nil {
-				err = log.check(ctx, m)
-			}
-			if err != nil {
-				return err
-			}
-		}
 	}
 	return nil
-}
-
-func (c *loadCheck) deletedBranches(ctx context.Context) error {
-	for name, err := range c.g.refs.ScanLogNames(ctx, c.repo, "") {
-		if err != nil {
-			return err
-		}
-		log := loadedLog{loadCheck: c, LogName: name}
-		if log.start, err = c.g.refs.LogStart(ctx, c.repo, name.UID); err != nil {
-			return err
-		}
-		for m, err := range c.g.deletedMoves(ctx, c.repo, name, 0) {
-			if err == nil {
-				err = log.check(ctx, m)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if log.started && log.last.Op != OpDelete {
-			return fmt.Errorf("log %s of branch %s: %w: it neither ends with the deletion nor is there such a branch", name.UID, name.Branch, ErrInvalidValue)
-		}
-	}
-	return nil
-}
-
-// loadedLog is a branch log that is being checked.
-type loadedLog struct {
-	*loadCheck
-	LogName
-	start   int64
-	started bool
-	last    Move
-}
-
-// check looks at the next move. That none is missing in between has been seen.
-func (l *loadedLog) check(ctx context.Context, m Move) error {
-	broken := func(why string) error {
-		return fmt.Errorf("log %s of branch %s: %w: the move at %d %s", l.UID, l.Branch, ErrInvalidValue, m.Time, why)
-	}
-	switch {
-	case !l.started && m.Previous != 0 && l.start == 0:
-		return broken(fmt.Sprintf("follows one at %d, which is missing", m.Previous))
-	case l.started && m.Old != l.last.New:
-		return broken("does not begin where the one before it ended")
-	}
-	ends := []CommitID{m.Old, m.New}
-	if l.started && l.last.Time >= l.start {
-		ends = ends[1:] // the other has been seen
-	}
-	l.last, l.started = m, true
-	if m.Time < l.start {
-		return l.alive(ctx)
-	}
-	for _, id := range ends {
-		if id == "" {
-			continue
-		}
-		if _, err := l.present(ctx, id); err != nil {
-			return fmt.Errorf("log %s of branch %s: the move at %d: %w", l.UID, l.Branch, m.Time, err)
-		}
-	}
-	return l.alive(ctx)
 }
 
 func (c *loadCheck) tags(ctx context.Context) error {
@@ -202,53 +127,6 @@ func (c *loadCheck) named(ctx context.Context, id CommitID, by string) error {
 	return c.alive(ctx)
 }
 
-// present returns a commit that something refers to; nil where retention has removed it.
-func (c *loadCheck) present(ctx context.Context, id CommitID) (*Commit, error) {
-	commit, err := c.g.refs.GetCommit(ctx, c.repo, id)
-	if !errors.Is(err, ErrCommitNotFound) {
-		return commit, err
-	}
-	if expired, err := c.g.hasExpired(ctx, c.repo, id); expired || err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("%w: commit %s is missing", ErrInvalidValue, id)
-}
-
-func (c *loadCheck) commits(ctx context.Context) error {
-	for commit, err := range c.g.refs.ScanCommits(ctx, c.repo, "") {
-		if err == nil {
-			err = c.parents(ctx, commit)
-		}
-		if err != nil {
-			return err
-		}
-		expired, err := c.g.hasExpired(ctx, c.repo, commit.ID)
-		if err != nil {
-			return err
-		}
-		if !expired {
-			c.tree(ctx, commit.Tree)
-		}
-		if err := c.alive(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *loadCheck) parents(ctx context.Context, commit *Commit) error {
-	for _, id := range commit.Parents {
-		parent, err := c.present(ctx, id)
-		if err == nil && parent != nil && (parent.Generation >= commit.Generation || parent.LogTime >= commit.LogTime) {
-			err = fmt.Errorf("%w: its generation or log time is not greater than that of its parent %s", ErrInvalidValue, id)
-		}
-		if err != nil {
-			return fmt.Errorf("commit %s: %w", commit.ID, err)
-		}
-	}
-	return nil
-}
-
 func (c *loadCheck) pins(ctx context.Context) error {
 	for p, err := range c.g.refs.ScanPins(ctx, c.repo) {
 		if err != nil {
@@ -261,8 +139,11 @@ func (c *loadCheck) pins(ctx context.Context) error {
 	return nil
 }
 
-// tree copies a tree, or checks it where it is.
+// tree copies a tree, or checks it where it is, unless that was done: most commits have the tree of another.
 func (c *loadCheck) tree(ctx context.Context, tree MetaRangeID) {
+	if _, done := c.done.GetIfPresent(string(tree)); done || tree == c.g.trees.EmptyTree() {
+		return
+	}
 	c.trees.Go(func() error {
 		if c.params.Files != "" && !c.params.InPlace {
 			return c.g.trees.CopyTree(ctx, c.params.Files, c.repo.Namespace, tree, func(f TreeFile) (bool, error) { return c.isNew(ctx, f) })

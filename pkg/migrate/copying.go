@@ -56,7 +56,11 @@ func newCopying(r *running, o *origin, to *graveler.Loading, note *migratepb.Mig
 
 // copy writes all that comes behind what is there, and completes the repository.
 func (c *copying) copy(ctx context.Context) error {
-	for i, err := range c.origin.items(ctx) {
+	items := c.origin.items(ctx)
+	if c.format == nil { // otherwise they come from trees that the load builds, which is for one goroutine
+		items = ahead(items)
+	}
+	for i, err := range items {
 		if err == nil {
 			err = c.take(ctx, i)
 		}
@@ -70,6 +74,7 @@ func (c *copying) copy(ctx context.Context) error {
 	if err := c.checkpoint(ctx, &item{kind: entryItem}); err != nil {
 		return err
 	}
+	c.origin.history = nil // Finish takes as much memory again
 	if _, err := c.to.Finish(ctx); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 		r.advance(rows, 1)
 		return nil
 	}
-	o, err := openOrigin(ctx, reader, row, r.note.Began, r.emptyTree(), func(e *RowError) error { return e })
+	o, err := r.originOf(ctx, reader, row)
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,19 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 	})
 	r.advance(rows-c.told, 1)
 	return nil
+}
+
+// originOf takes what the plan has read of a repository, or reads it.
+func (r *running) originOf(ctx context.Context, reader *reader, row repositoryRow) (*origin, error) {
+	r.mu.Lock()
+	o := r.origins[row.id]
+	delete(r.origins, row.id)
+	r.mu.Unlock()
+	if o != nil && o.began == r.note.Began { // else another run has noted the beginning meanwhile
+		o.reader = reader
+		return o, nil
+	}
+	return openOrigin(ctx, reader, row, reader.commitLinks(ctx, row.id), r.note.Began, r.emptyTree(), func(e *RowError) error { return e })
 }
 
 // isComplete reports whether an earlier run has completed a repository that is still there. If it was deleted since, it is to be copied again.

@@ -8,5 +8,5 @@
 //
 // [Copy] goes from any store to any other by dumps. [Diagnose] and [DiagnoseSource] count what is on either side.
 //
-// Memory is bounded but for the graph of the commits of the repositories that are under way, about 100 bytes a commit, and the names of branches.
+// Memory is bounded but for the graph of the commits of the repositories that are under way, about 300 bytes a commit, and the names of branches.
 package migrate

@@ -2,5 +2,25 @@
 
 package migrate
 
+import "iter"
+
 // CheckpointEvery makes checkpoints frequent, so that small data have some.
 func (m *Migration) CheckpointEvery(items uint64) { m.checkpoint = items }
+
+// Ahead is ahead of items with these keys.
+func Ahead(keys iter.Seq2[string, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		items := func(yield func(*item, error) bool) {
+			for k, err := range keys {
+				if !yield(&item{key: k}, err) {
+					return
+				}
+			}
+		}
+		for i, err := range ahead(items) {
+			if !yield(i.key, err) {
+				return
+			}
+		}
+	}
+}

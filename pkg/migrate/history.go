@@ -4,69 +4,72 @@ package migrate
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// history is the graph of a repository's commits. Commits are known by their place in the order of IDs.
+// history is the graph of a repository's commits. They are known by their place in the order of IDs.
 type history struct {
-	ids        []commitHash // ascending
-	first      []int32      // where the parents of each begin in parents, and, last, where they end
-	parents    []int32      // the main parent first
-	generation []int32      // 0: not known yet
-	logTime    []int64
+	commits []historyCommit
+	parents []int32 // of all commits
+}
+
+type historyCommit struct {
+	id          commitHash
+	logTime     int64
+	generation  int32 // 0: not known yet
+	first, last int32 // its parents are parents[first:last], the main one first
 }
 
 // noteRow is told of a row that cannot be carried over. It returns an error to stop there.
 type noteRow func(*RowError) error
 
-// readHistory reads the graph, and works out generations and log times: creation dates that are no later than began, moved on where they would not be later than those of the parents. What is wrong is noted; the rows are as good as
-// not there then, if whoever is told wants to go on.
-func readHistory(ctx context.Context, r *reader, repo string, began int64, note noteRow) (*history, error) {
+// readHistory makes the graph of rows, which come in any order, and works out generations and log times: creation dates that are no later than began, moved on where they would not be later than those of the parents. What is wrong is noted; the
+// rows are as good as not there then, if whoever is told wants to go on.
+func readHistory(rows iter.Seq2[commitRow, error], repo string, began int64, note noteRow) (*history, error) {
 	h := &history{}
 	var parents []commitHash
 	bad := func(id string, reason error) error {
 		return note(&RowError{Table: commitsTable, Repository: repo, Key: id, Reason: reason})
 	}
-	for row, err := range r.commitLinks(ctx, repo) {
+	for row, err := range rows {
 		if err != nil {
 			return nil, err
 		}
 		id, err := parseCommitID(row.id)
 		created, timeErr := timeOf(row.created)
-		links, linksErr := row.parentHashes()
+		first := int32(len(parents))
+		var linksErr error
+		parents, linksErr = row.appendParents(parents)
 		if err = errors.Join(err, timeErr, linksErr); err != nil {
+			parents = parents[:first]
 			if err := bad(row.id, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		h.ids = append(h.ids, id)
-		h.first = append(h.first, int32(len(parents)))
-		parents = append(parents, links...)
-		h.logTime = append(h.logTime, min(max(created.UnixNano(), 1), began))
+		h.commits = append(h.commits, historyCommit{id: id, logTime: min(max(created.UnixNano(), 1), began), first: first, last: int32(len(parents))})
 	}
-	h.first = append(h.first, int32(len(parents)))
+	slices.SortFunc(h.commits, func(a, b historyCommit) int { return bytes.Compare(a.id[:], b.id[:]) })
 	h.parents = make([]int32, len(parents))
-	for i := range h.ids {
-		for at := h.first[i]; at < h.first[i+1]; at++ {
+	for _, c := range h.commits {
+		for at := c.first; at < c.last; at++ {
 			p := h.find(parents[at])
 			if p < 0 {
-				if err := bad(string(h.ids[i].id()), fmt.Errorf("its parent %s does not exist", parents[at].id())); err != nil {
+				if err := bad(string(c.id.id()), fmt.Errorf("its parent %s does not exist", parents[at].id())); err != nil {
 					return nil, err
 				}
 			}
 			h.parents[at] = int32(p)
 		}
 	}
-	h.generation = make([]int32, len(h.ids))
-	for i := range h.ids {
+	for i := range h.commits {
 		if at := h.date(int32(i)); at >= 0 {
-			if err := bad(string(h.ids[at].id()), errors.New("it is its own ancestor")); err != nil {
+			if err := bad(string(h.id(at)), errors.New("it is its own ancestor")); err != nil {
 				return nil, err
 			}
 		}
@@ -76,14 +79,16 @@ func readHistory(ctx context.Context, r *reader, repo string, began int64, note 
 
 // find returns the place of a commit, -1 where there is none.
 func (h *history) find(id commitHash) int {
-	at, found := slices.BinarySearchFunc(h.ids, id, func(a, b commitHash) int { return bytes.Compare(a[:], b[:]) })
+	at, found := slices.BinarySearchFunc(h.commits, id, func(c historyCommit, id commitHash) int { return bytes.Compare(c.id[:], id[:]) })
 	if !found {
 		return -1
 	}
 	return at
 }
 
-func (h *history) parentsOf(i int32) []int32 { return h.parents[h.first[i]:h.first[i+1]] }
+func (h *history) id(i int32) graveler.CommitID { return h.commits[i].id.id() }
+
+func (h *history) parentsOf(i int32) []int32 { return h.parents[h.commits[i].first:h.commits[i].last] }
 
 // mainParent returns -1 for a first commit.
 func (h *history) mainParent(i int32) int32 {
@@ -98,35 +103,35 @@ const onStack = -1
 
 // date sets generation and log time of a commit, after those of its ancestors. It returns a commit that is its own ancestor, or -1.
 func (h *history) date(start int32) int32 {
-	if h.generation[start] != 0 {
+	if h.commits[start].generation != 0 {
 		return -1
 	}
 	cyclic := int32(-1)
-	h.generation[start] = onStack
+	h.commits[start].generation = onStack
 	for stack := []int32{start}; len(stack) > 0; {
 		i := stack[len(stack)-1]
 		above := int32(-1)
 		for _, p := range h.parentsOf(i) {
 			switch {
 			case p < 0:
-			case h.generation[p] == onStack:
+			case h.commits[p].generation == onStack:
 				cyclic = p
-			case h.generation[p] == 0:
+			case h.commits[p].generation == 0:
 				above = p
 			}
 		}
 		if above >= 0 {
-			h.generation[above] = onStack
+			h.commits[above].generation = onStack
 			stack = append(stack, above)
 			continue
 		}
-		generation, logTime := int32(0), h.logTime[i]
+		generation, logTime := int32(0), h.commits[i].logTime
 		for _, p := range h.parentsOf(i) {
 			if p >= 0 {
-				generation, logTime = max(generation, h.generation[p]), max(logTime, h.logTime[p]+1)
+				generation, logTime = max(generation, h.commits[p].generation), max(logTime, h.commits[p].logTime+1)
 			}
 		}
-		h.generation[i], h.logTime[i] = generation+1, logTime
+		h.commits[i].generation, h.commits[i].logTime = generation+1, logTime
 		stack = stack[:len(stack)-1]
 	}
 	return cyclic
@@ -135,7 +140,7 @@ func (h *history) date(start int32) int32 {
 // logs says where the logs of branches begin. A commit is in one log only, along first parents: in that of the branch that comes first; the log of another begins with the creation of the branch on such a commit. So all logs together are no longer
 // than the history and the branches. heads are in the order in which branches come; what is returned is for each where its log begins.
 func (h *history) logs(heads []int32) []int32 {
-	taken := make([]bool, len(h.ids))
+	taken := make([]bool, len(h.commits))
 	starts := make([]int32, len(heads))
 	for i, head := range heads {
 		at := head
@@ -165,10 +170,11 @@ func (h *history) chain(start, head int32) []int32 {
 
 // move returns the i-th move of a log that leads along a chain.
 func (h *history) move(chain []int32, i int) graveler.Move {
-	m := graveler.Move{Time: h.logTime[chain[i]], Op: graveler.OpCreate, New: h.ids[chain[i]].id()}
+	at := chain[i]
+	m := graveler.Move{Time: h.commits[at].logTime, Op: graveler.OpCreate, New: h.id(at)}
 	if i > 0 {
 		before := chain[i-1]
-		m.Op, m.Previous, m.Old = graveler.OpMigrate, h.logTime[before], h.ids[before].id()
+		m.Op, m.Previous, m.Old = graveler.OpMigrate, h.commits[before].logTime, h.id(before)
 	}
 	return m
 }

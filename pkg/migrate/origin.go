@@ -32,13 +32,13 @@ type originBranch struct {
 	head, start int32 // where its log begins and ends, in the history
 }
 
-// openOrigin reads branches and graph of a repository. What is wrong is noted, and left out if note wants to go on.
-func openOrigin(ctx context.Context, r *reader, row repositoryRow, began int64, emptyTree graveler.MetaRangeID, note noteRow) (*origin, error) {
+// openOrigin reads the branches of a repository, and makes its graph of rows, which come in any order. What is wrong is noted, and left out if note wants to go on.
+func openOrigin(ctx context.Context, r *reader, row repositoryRow, commits iter.Seq2[commitRow, error], began int64, emptyTree graveler.MetaRangeID, note noteRow) (*origin, error) {
 	o := &origin{reader: r, repositoryRow: row, began: began, tree: func(_ context.Context, metarange string) (graveler.MetaRangeID, error) {
 		return ownTree(metarange, emptyTree), nil
 	}}
 	var err error
-	if o.history, err = readHistory(ctx, r, row.id, began, note); err != nil {
+	if o.history, err = readHistory(commits, row.id, began, note); err != nil {
 		return nil, err
 	}
 	if err := o.readBranches(ctx, note); err != nil {
@@ -48,7 +48,7 @@ func openOrigin(ctx context.Context, r *reader, row repositoryRow, began int64, 
 	if err != nil {
 		return o, note(&RowError{Table: repositoriesTable, Repository: row.id, Reason: err})
 	}
-	if len(o.history.ids) == 0 && len(o.branches) == 0 {
+	if len(o.history.commits) == 0 && len(o.branches) == 0 {
 		o.root = rootCommit(row.id, created, min(max(created.UnixNano(), 1), began), emptyTree)
 		return o, nil
 	}
@@ -129,7 +129,7 @@ func (o *origin) startLogs() {
 	}
 }
 
-// items yields all that the repository has. The first row that cannot be carried over is the last thing that it yields, as an error. What it yields is valid until the next step.
+// items yields all that the repository has. The first row that cannot be carried over is the last thing that it yields, as an error. What it yields may be kept.
 func (o *origin) items(ctx context.Context) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
 		for _, part := range []func(context.Context, func(*item) bool) error{o.tagItems, o.commitItems, o.branchItems} {
@@ -203,15 +203,12 @@ func (o *origin) commitItems(ctx context.Context, emit func(*item) bool) error {
 
 // commit returns the commit that a row becomes, which is the one at a place in the history.
 func (o *origin) commit(ctx context.Context, row commitRow, at int32) (*graveler.Commit, error) {
-	if err := row.check(); err != nil {
-		return nil, err
-	}
-	if int(at) >= len(o.history.ids) || string(o.history.ids[at].id()) != row.id {
-		return nil, errors.New("it was not there when the history was read")
-	}
-	metadata, err := row.pairs()
+	metadata, err := row.checked()
 	if err != nil {
 		return nil, err
+	}
+	if int(at) >= len(o.history.commits) || string(o.history.id(at)) != row.id {
+		return nil, errors.New("it was not there when the history was read")
 	}
 	created, err := timeOf(row.created)
 	if err != nil {
@@ -223,10 +220,10 @@ func (o *origin) commit(ctx context.Context, row commitRow, at int32) (*graveler
 	}
 	c := &graveler.Commit{
 		ID: graveler.CommitID(row.id), Version: graveler.CarriedVersion + row.version, Committer: row.committer, Message: row.message, Tree: tree,
-		CreatedAt: created, Metadata: metadata, Generation: int64(o.history.generation[at]), LogTime: o.history.logTime[at],
+		CreatedAt: created, Metadata: metadata, Generation: int64(o.history.commits[at].generation), LogTime: o.history.commits[at].logTime,
 	}
 	for _, p := range o.history.parentsOf(at) {
-		c.Parents = append(c.Parents, o.history.ids[p].id())
+		c.Parents = append(c.Parents, o.history.id(p))
 	}
 	c.Nonce = c.Digest()
 	return c, nil
@@ -241,7 +238,7 @@ func (o *origin) branchItems(ctx context.Context, emit func(*item) bool) error {
 	for _, b := range o.branches {
 		chain := o.history.chain(b.start, b.head)
 		last := len(chain) - 1
-		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.ids[b.head].id(), move: o.history.move(chain, last)}) {
+		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.id(b.head), move: o.history.move(chain, last)}) {
 			return nil
 		}
 		for i := range last {

@@ -90,19 +90,20 @@ func (m *Migration) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p, err := m.plan(ctx, s)
-	return p, errors.Join(wrapf(err, "plan the migration"), s.close(ctx))
+	p, err := m.plan(ctx, s, 0)
+	return p.Plan, errors.Join(wrapf(err, "plan the migration"), s.close(ctx))
 }
 
-func (m *Migration) plan(ctx context.Context, s *source) (Plan, error) {
-	p := &planning{Migration: m, source: s, r: s.main}
+// plan keeps what it reads of the histories, up to so many commits, for whoever goes on with the same source.
+func (m *Migration) plan(ctx context.Context, s *source, keep int) (*planning, error) {
+	p := &planning{Migration: m, source: s, r: s.main, keep: keep, origins: map[string]*origin{}}
 	for _, step := range []func(context.Context) error{p.target, p.repositories, p.tokens, p.leftBehind, p.sideTables, p.stagedRows, p.size} {
 		if err := step(ctx); err != nil {
-			return Plan{}, err
+			return &planning{}, err
 		}
 	}
 	p.Estimate = time.Duration(p.Rows) * time.Second / rowsPerSecond
-	return p.Plan, nil
+	return p, nil
 }
 
 // planning is a plan that is being made.
@@ -113,6 +114,8 @@ type planning struct {
 	r       *reader
 	folders map[string]string // by last name: which repository has it
 	began   int64
+	keep    int                // commits that may be kept yet
+	origins map[string]*origin // by repository
 }
 
 // target looks whether the target is empty, or this migration's own.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"strings"
 
@@ -24,18 +25,15 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 			p.note(&RowError{Table: repositoriesTable, Key: row.id, Reason: err})
 		}
 	}
-	o, err := openOrigin(ctx, p.r, row, p.began, p.emptyTree(), bad)
+	o, err := openOrigin(ctx, p.r, row, p.commits(ctx, row.id), p.began, p.emptyTree(), bad)
 	if err != nil {
 		return err
 	}
-	planned := PlannedRepository{Repository: row.id, Branches: int64(len(o.branches)), Commits: int64(len(o.history.ids))}
+	planned := PlannedRepository{Repository: row.id, Branches: int64(len(o.branches)), Commits: int64(len(o.history.commits))}
 	if o.root != nil {
 		p.Bare = append(p.Bare, row.id)
 	}
 	if planned.Tags, err = p.tags(ctx, o); err != nil {
-		return err
-	}
-	if err := p.commits(ctx, o); err != nil {
 		return err
 	}
 	if err := p.trees(ctx, o); err != nil {
@@ -44,6 +42,10 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 	const staged = `SELECT count(*) FROM graveler_staging_kv s JOIN graveler_branches b USING (staging_token) WHERE b.repository_id = $1`
 	if err := p.r.conn.QueryRow(ctx, staged, row.id).Scan(&planned.Staged); err != nil {
 		return fmt.Errorf("count %s: %w", stagingTable, err)
+	}
+	if len(o.history.commits) <= p.keep {
+		p.keep -= len(o.history.commits)
+		p.origins[row.id] = o
 	}
 	p.Repositories = append(p.Repositories, planned)
 	p.Rows += planned.rows()
@@ -79,16 +81,20 @@ func (p *planning) tags(ctx context.Context, o *origin) (n int64, err error) {
 	return n, nil
 }
 
-func (p *planning) commits(ctx context.Context, o *origin) error {
-	for row, err := range o.commits(ctx, o.id) {
-		if err != nil {
-			return err
-		}
-		if err := row.check(); err != nil {
-			p.note(&RowError{Table: commitsTable, Repository: o.id, Key: row.id, Reason: err})
+// commits yields the commits of a repository, and looks at each on the way.
+func (p *planning) commits(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
+	return func(yield func(commitRow, error) bool) {
+		for row, err := range p.r.unsortedCommits(ctx, repo) {
+			if err == nil {
+				if _, err := row.checked(); err != nil {
+					p.note(&RowError{Table: commitsTable, Repository: repo, Key: row.id, Reason: err})
+				}
+			}
+			if !yield(row, err) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // trees looks at the roots of the trees that branches and tags show, and at the namespace that they are in.

@@ -70,7 +70,7 @@ func (r records) remove(ctx context.Context, key string) error {
 }
 
 // begin returns the record of the migration from a source, and makes it where the store is empty.
-func (r records) begin(ctx context.Context, source string, refs graveler.Refs, now time.Time) (*migratepb.MigrationData, error) {
+func (r records) begin(ctx context.Context, source string, refs graveler.Refs, began int64) (*migratepb.MigrationData, error) {
 	m, err := r.migration(ctx, source)
 	if err != nil || m != nil {
 		return m, err
@@ -78,7 +78,7 @@ func (r records) begin(ctx context.Context, source string, refs graveler.Refs, n
 	if err := checkEmpty(ctx, refs); err != nil {
 		return nil, err
 	}
-	m = &migratepb.MigrationData{Uid: xid.New().String(), Source: source, Began: now.UnixNano()}
+	m = &migratepb.MigrationData{Uid: xid.New().String(), Source: source, Began: began}
 	err = kv.SetMessageIf(ctx, r.kv, []byte(Partition), []byte(sourceKey), m, kv.Absent)
 	if errors.Is(err, kv.ErrPredicateFailed) {
 		return nil, fmt.Errorf("%w: another migration began just now", ErrTargetTaken)

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -38,7 +38,7 @@ type commitRow struct {
 	id, committer, message, tree string
 	created                      pgtype.Timestamptz
 	metadata                     []byte // JSON; nil: SQL NULL
-	parents                      []*string
+	parents                      pgtype.FlatArray[pgtype.Text]
 	version                      int
 }
 
@@ -62,17 +62,26 @@ func (r *reader) tags(ctx context.Context, repo string) iter.Seq2[tagRow, error]
 	}, `SELECT id, coalesce(commit_id, '') FROM graveler_tags WHERE repository_id = $1 ORDER BY id COLLATE "C"`, repo)
 }
 
-// commitLinks yields the commits with what the graph of them needs.
+// commitLinks yields the commits with what the graph of them needs, in any order: sorting them takes the database longer than the rest.
 func (r *reader) commitLinks(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
 	return rowsOf(ctx, r, commitsTable, func(rows pgx.Rows) (v commitRow, err error) {
 		return v, rows.Scan(&v.id, &v.created, &v.parents, &v.version)
-	}, `SELECT id, creation_date, parents, version FROM graveler_commits WHERE repository_id = $1 ORDER BY id COLLATE "C"`, repo)
+	}, `SELECT id, creation_date, parents, version FROM graveler_commits WHERE repository_id = $1`, repo)
+}
+
+const selectCommits = `SELECT id, committer, message, meta_range_id, creation_date, metadata, parents, version FROM graveler_commits WHERE repository_id = $1`
+
+func scanCommit(rows pgx.Rows) (v commitRow, err error) {
+	return v, rows.Scan(&v.id, &v.committer, &v.message, &v.tree, &v.created, &v.metadata, &v.parents, &v.version)
 }
 
 func (r *reader) commits(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
-	return rowsOf(ctx, r, commitsTable, func(rows pgx.Rows) (v commitRow, err error) {
-		return v, rows.Scan(&v.id, &v.committer, &v.message, &v.tree, &v.created, &v.metadata, &v.parents, &v.version)
-	}, `SELECT id, committer, message, meta_range_id, creation_date, metadata, parents, version FROM graveler_commits WHERE repository_id = $1 ORDER BY id COLLATE "C"`, repo)
+	return rowsOf(ctx, r, commitsTable, scanCommit, selectCommits+` ORDER BY id COLLATE "C"`, repo)
+}
+
+// unsortedCommits yields the commits in any order.
+func (r *reader) unsortedCommits(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
+	return rowsOf(ctx, r, commitsTable, scanCommit, selectCommits, repo)
 }
 
 func (r *reader) staged(ctx context.Context, token string) iter.Seq2[stagedRow, error] {
@@ -81,14 +90,11 @@ func (r *reader) staged(ctx context.Context, token string) iter.Seq2[stagedRow, 
 	}, `SELECT key, identity, data FROM graveler_staging_kv WHERE staging_token = $1 ORDER BY key`, token)
 }
 
-// commitPattern is what IDs of commits look like.
-var commitPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
 // commitHash is a commit ID in the memory that it needs.
 type commitHash [32]byte
 
 func parseCommitID(id string) (h commitHash, err error) {
-	if !commitPattern.MatchString(id) {
+	if len(id) != hex.EncodedLen(len(h)) || strings.Trim(id, "0123456789abcdef") != "" {
 		return h, fmt.Errorf("commit ID %s: 64 hexadecimal digits are expected", quoted(id))
 	}
 	_, err = hex.Decode(h[:], []byte(id))
@@ -97,31 +103,32 @@ func parseCommitID(id string) (h commitHash, err error) {
 
 func (h commitHash) id() graveler.CommitID { return graveler.CommitID(hex.EncodeToString(h[:])) }
 
-// parentHashes returns the parents of a row in order, the main parent first: rows of version 0 have it last.
-func (row commitRow) parentHashes() ([]commitHash, error) {
-	var parents []commitHash
+// appendParents adds the parents of a row in order, the main parent first: rows of version 0 have it last.
+func (row commitRow) appendParents(to []commitHash) ([]commitHash, error) {
+	first := len(to)
 	for _, p := range row.parents {
-		if p == nil {
-			return nil, errors.New("a parent is NULL")
+		if !p.Valid {
+			return to, errors.New("a parent is NULL")
 		}
-		h, err := parseCommitID(*p)
+		h, err := parseCommitID(p.String)
 		if err != nil {
-			return nil, fmt.Errorf("parent: %w", err)
+			return to, fmt.Errorf("parent: %w", err)
 		}
-		parents = append(parents, h)
+		to = append(to, h)
 	}
 	switch row.version {
 	case 0:
-		if last := len(parents) - 1; last > 0 {
+		if parents := to[first:]; len(parents) > 1 {
+			last := len(parents) - 1
 			main := parents[last]
 			copy(parents[1:], parents[:last])
 			parents[0] = main
 		}
 	case 1:
 	default:
-		return nil, fmt.Errorf("version %d: 0 or 1 is expected", row.version)
+		return to, fmt.Errorf("version %d: 0 or 1 is expected", row.version)
 	}
-	return parents, nil
+	return to, nil
 }
 
 // timeOf returns an instant that nanoseconds since the epoch can say.
@@ -136,19 +143,18 @@ func timeOf(t pgtype.Timestamptz) (time.Time, error) {
 // maxCommitBytes is how much text a commit may have, so that its record fits every engine.
 const maxCommitBytes = 240 << 10
 
-// check says why a row cannot become a commit, apart from its place in the history.
-func (row commitRow) check() error {
+// checked returns the metadata of a row, or why it cannot become a commit, apart from its place in the history.
+func (row commitRow) checked() (map[string]string, error) {
 	size := len(row.committer) + len(row.message) + len(row.metadata) + 70*len(row.parents)
 	switch {
 	case size > maxCommitBytes:
-		return fmt.Errorf("%w: committer, message and metadata of %d bytes, at most %d are allowed", graveler.ErrTooLarge, size, maxCommitBytes)
+		return nil, fmt.Errorf("%w: committer, message and metadata of %d bytes, at most %d are allowed", graveler.ErrTooLarge, size, maxCommitBytes)
 	case !utf8.ValidString(row.committer) || !utf8.ValidString(row.message) || !utf8.Valid(row.metadata):
-		return errors.New("committer, message or metadata is not UTF-8")
+		return nil, errors.New("committer, message or metadata is not UTF-8")
 	case row.tree != "" && (!utf8.ValidString(row.tree) || len(row.tree) > graveler.MaxKeyBytes):
-		return fmt.Errorf("%w: metarange ID", graveler.ErrInvalidValue)
+		return nil, fmt.Errorf("%w: metarange ID", graveler.ErrInvalidValue)
 	}
-	_, err := row.pairs()
-	return err
+	return row.pairs()
 }
 
 // pairs decodes the metadata: SQL NULL and JSON null are none.

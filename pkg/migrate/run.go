@@ -47,19 +47,25 @@ type running struct {
 	source *source
 	note   *migratepb.MigrationData
 
-	mu     sync.Mutex
-	report Report
-	done   Progress
+	mu      sync.Mutex
+	report  Report
+	done    Progress
+	origins map[string]*origin // what is left of those that the plan has read
 }
 
+// keptCommits is how many commits' histories a run does not read a second time. One takes about 60 bytes.
+const keptCommits = 1 << 20
+
 func (r *running) run(ctx context.Context) (err error) {
-	if r.report.Plan, err = r.plan(ctx, r.source); err != nil {
+	planned, err := r.plan(ctx, r.source, keptCommits)
+	if err != nil {
 		return err
 	}
+	r.report.Plan, r.origins = planned.Plan, planned.origins
 	if err := r.report.Plan.Err(); err != nil {
 		return err
 	}
-	if r.note, err = r.records().begin(ctx, r.source.id, r.refs(), now()); err != nil {
+	if r.note, err = r.records().begin(ctx, r.source.id, r.refs(), planned.began); err != nil {
 		return err
 	}
 	if err := r.source.lock(ctx, r.note.Uid); err != nil {

@@ -89,7 +89,7 @@ func (m *Migration) targetBranch(ctx context.Context, repo *graveler.Repository,
 	}
 	for it.Next() {
 		e := it.Item()
-		if !emit(&item{kind: entryItem, branch: string(b.ID), key: string(e.Key), value: e.Value}) {
+		if !emit(&item{kind: entryItem, branch: string(b.ID), key: string(e.Key), value: e.Value.Clone()}) {
 			return false, it.Close()
 		}
 	}

@@ -180,14 +180,14 @@ func (v *verifying) repository(ctx context.Context, reader *reader, row reposito
 	if err := v.compareRecords(c, row, stored); err != nil {
 		return c.result, err
 	}
-	o, err := openOrigin(ctx, reader, row, v.note.Began, v.emptyTree(), func(e *RowError) error { return e })
+	o, err := openOrigin(ctx, reader, row, reader.commitLinks(ctx, row.id), v.note.Began, v.emptyTree(), func(e *RowError) error { return e })
 	if err != nil {
 		return c.result, err
 	}
 	if err := v.useTreeNotes(ctx, o, stored); err != nil {
 		return c.result, err
 	}
-	err = c.run(o.items(ctx), v.targetItems(ctx, stored), func(rows int64) { v.advance(rows, 0) })
+	err = c.run(ahead(o.items(ctx)), ahead(v.targetItems(ctx, stored)), func(rows int64) { v.advance(rows, 0) })
 	return c.result, err
 }
 
