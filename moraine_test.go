@@ -29,6 +29,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(checkpointerDir); dir != "" {
+		if err := checkpointer(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if dir := os.Getenv(importerDir); dir != "" {
 		if err := importer(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

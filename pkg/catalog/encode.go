@@ -19,6 +19,19 @@ func Encode(o Object) (graveler.Value, error) {
 	if err := o.check(); err != nil {
 		return graveler.Value{}, fmt.Errorf("encode object: %w", err)
 	}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(messageOf(&o))
+	if err != nil {
+		return graveler.Value{}, fmt.Errorf("encode object: %w: %w", graveler.ErrInvalidValue, err)
+	}
+	v := graveler.Value{Identity: o.identity(), Data: data}
+	if err := graveler.ValidateValue(&v); err != nil {
+		return graveler.Value{}, fmt.Errorf("encode object: %w", err)
+	}
+	return v, nil
+}
+
+// messageOf returns the stored form of o.
+func messageOf(o *Object) *catalogpb.ObjectData {
 	m := &catalogpb.ObjectData{
 		PhysicalAddress: o.PhysicalAddress,
 		Size:            o.Size,
@@ -36,15 +49,7 @@ func Encode(o Object) (graveler.Value, error) {
 		NoncurrentSince: nanoseconds(o.NoncurrentSince),
 	}
 	m.ProtoReflect().SetUnknown(o.unknown)
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		return graveler.Value{}, fmt.Errorf("encode object: %w: %w", graveler.ErrInvalidValue, err)
-	}
-	v := graveler.Value{Identity: o.identity(), Data: data}
-	if err := graveler.ValidateValue(&v); err != nil {
-		return graveler.Value{}, fmt.Errorf("encode object: %w", err)
-	}
-	return v, nil
+	return m
 }
 
 // Decode returns the object that a value holds; data that is no object is graveler.ErrInvalidValue. The result shares no memory with v.
@@ -53,6 +58,11 @@ func Decode(v graveler.Value) (Object, error) {
 	if err := proto.Unmarshal(v.Data, m); err != nil {
 		return Object{}, fmt.Errorf("decode object: %w: %w", graveler.ErrInvalidValue, err)
 	}
+	return objectOf(m), nil
+}
+
+// objectOf returns the object of a stored form.
+func objectOf(m *catalogpb.ObjectData) Object {
 	return Object{
 		PhysicalAddress: m.PhysicalAddress,
 		Size:            m.Size,
@@ -71,7 +81,7 @@ func Decode(v graveler.Value) (Object, error) {
 		DeleteMarker:    m.DeleteMarker,
 		NoncurrentSince: timeOf(m.NoncurrentSince),
 		unknown:         bytes.Clone(m.ProtoReflect().GetUnknown()),
-	}, nil
+	}
 }
 
 func nanoseconds(t time.Time) *int64 {

@@ -101,7 +101,7 @@ func (t *Tree) Get(key Key) (*Value, error) {
 
 // List yields what o selects of the tree, by key.
 func (t *Tree) List(ctx context.Context, o ListOptions) iter.Seq2[Listing, error] {
-	return sequence(func(emit func(Listing) bool) error { return t.g.listTree(ctx, t.repo, t.id, o, emit) })
+	return sequence(func(emit func(Listing) bool) error { return t.g.listTree(ctx, t.repo, t.id, o, o.limited(emit)) })
 }
 
 // pulledChanges are the changes of a sequence, checked and one by one.

@@ -108,7 +108,7 @@ func emitDiffs(it Iterator[Diff], prefix Key, emit func(Diff) bool) error {
 func (g *Graveler) DiffUncommitted(ctx context.Context, repo RepositoryID, branch BranchID, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("diff-uncommitted", time.Now(), &err)
-		err = paged(ctx, g, repo, branch, o.start(), emit, func(v *view, from Key, emit func(Diff) bool) error {
+		err = paged(ctx, g, repo, branch, o.start(), firstPage, emit, func(v *view, from Key, emit func(Diff) bool) error {
 			return v.uncommitted(ctx, from, o.Prefix, func(d Diff) bool { return emit(d.Clone()) })
 		}, func(d Diff) Key { return after(d.Key) }, func(d Diff) int { return perItem + len(d.Key) + d.Left.size() + d.Right.size() })
 		if err != nil {

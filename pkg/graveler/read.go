@@ -110,6 +110,8 @@ type ListOptions struct {
 	Delimiter string
 	// After leaves out every key and common prefix that is not greater.
 	After Key
+	// Limit ends the listing after so many; 0: at its end. A listing of a branch with a limit reads no more than that takes.
+	Limit int
 }
 
 // Listing is an entry, or a common prefix where CommonPrefix is set: Key is the prefix then, and Value nil.
@@ -125,8 +127,9 @@ type Listing struct {
 func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o ListOptions) iter.Seq2[Listing, error] {
 	return sequence(func(emit func(Listing) bool) (err error) {
 		defer g.observe("list", time.Now(), &err)
+		emit = o.limited(emit)
 		err = g.onRef(ctx, repo, ref, func(branch BranchID) error {
-			return paged(ctx, g, repo, branch, o.start(), emit, func(v *view, from Key, emit func(Listing) bool) error {
+			return paged(ctx, g, repo, branch, o.start(), o.pageSize(), emit, func(v *view, from Key, emit func(Listing) bool) error {
 				return v.list(ctx, from, o, emit)
 			}, Listing.next, Listing.size)
 		}, func(r *Repository, c *Commit) error {
@@ -155,6 +158,26 @@ func (o ListOptions) start() Key {
 		return o.Prefix
 	}
 	return o.After
+}
+
+// pageSize returns the size of the first page.
+func (o ListOptions) pageSize() int {
+	if o.Limit > 0 {
+		return min(o.Limit, lastPage)
+	}
+	return firstPage
+}
+
+// limited returns an emit that wants no more after the limit.
+func (o ListOptions) limited(emit func(Listing) bool) func(Listing) bool {
+	if o.Limit <= 0 {
+		return emit
+	}
+	n := 0
+	return func(l Listing) bool {
+		n++
+		return emit(l) && n < o.Limit
+	}
 }
 
 // next returns the key from which a listing goes on after l, nil where nothing can follow.
@@ -212,11 +235,11 @@ func (o ListOptions) listing(e Entry) Listing {
 	return Listing{Key: c.Key, Value: c.Value}
 }
 
-// paged emits what collect finds in a branch, page by page, each page from one proven view. next gives the key from which to go on after an item, size its share of a page's memory.
-func paged[T any](ctx context.Context, g *Graveler, repo RepositoryID, branch BranchID, from Key, emit func(T) bool,
+// paged emits what collect finds in a branch, page by page, each page from one proven view. limit is the size of the first page; next gives the key from which to go on after an item, size its share of a page's memory.
+func paged[T any](ctx context.Context, g *Graveler, repo RepositoryID, branch BranchID, from Key, limit int, emit func(T) bool,
 	collect func(v *view, from Key, emit func(T) bool) error, next func(T) Key, size func(T) int) error {
 	var of *view // that of the first page
-	for limit := firstPage; ; limit = min(2*limit, lastPage) {
+	for ; ; limit = min(2*limit, lastPage) {
 		var page []T
 		var full bool
 		most := limit

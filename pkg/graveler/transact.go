@@ -139,7 +139,7 @@ func (tx *Transaction) Record() string { return tx.view.branch.Nonce }
 // yielded. Whoever relies on an entry, or on its absence, gets its key. An error ends the transaction.
 func (tx *Transaction) List(ctx context.Context, o ListOptions) iter.Seq2[Listing, error] {
 	return sequence(func(emit func(Listing) bool) error {
-		err := tx.view.list(ctx, o.start(), o, emit)
+		err := tx.view.list(ctx, o.start(), o, o.limited(emit))
 		tx.fail(err)
 		return err
 	})

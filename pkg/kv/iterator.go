@@ -50,6 +50,7 @@ func NewIterator(ctx context.Context, partition []byte, o ScanOptions, read Read
 		first:     first,
 	}
 	it.SeekGE(o.Start)
+	it.limit = first
 	return it
 }
 
@@ -74,8 +75,9 @@ type pageIterator struct {
 	current Entry
 	from    []byte // where the next page begins, if there may be one
 	more    bool
-	first   int // entries of the first page after a seek
+	first   int // entries of the first page
 	limit   int // entries of the next page
+	taken   int // entries handed out since the last seek
 	err     error
 	closed  bool
 }
@@ -92,6 +94,7 @@ func (it *pageIterator) Next() bool {
 		return false
 	}
 	it.current, it.page = it.page[0], it.page[1:]
+	it.taken++
 	return true
 }
 
@@ -117,7 +120,9 @@ func (it *pageIterator) readPage() ([]Entry, bool, error) {
 }
 
 // SeekGE skips within what has been read and not handed out; anything else is read anew, because
-// what has been handed out belongs to the caller.
+// what has been handed out belongs to the caller. A scan that jumps on after a few entries, such as a
+// listing of common prefixes, will do so again: the next page is twice what it has taken, and not the
+// 64 entries that a scan begins with, of which it would use one.
 func (it *pageIterator) SeekGE(key []byte) {
 	if bytes.Compare(key, it.prefix) < 0 {
 		key = it.prefix
@@ -131,7 +136,8 @@ func (it *pageIterator) SeekGE(key []byte) {
 			return
 		}
 	}
-	it.page, it.from, it.more, it.limit = nil, bytes.Clone(key), true, it.first
+	it.page, it.from, it.more, it.limit = nil, bytes.Clone(key), true, min(max(2*it.taken, 2), it.first)
+	it.taken = 0
 }
 
 func (it *pageIterator) Key() []byte   { return it.current.Key }

@@ -96,7 +96,7 @@ func TestASeekWithinThePageReadsNothing(t *testing.T) {
 	it.SeekGE([]byte("000500"))
 	require.True(t, it.Next())
 	require.Equal(t, "000500", string(it.Key()))
-	require.Equal(t, []int{100, 100}, p.limits(), "a far seek starts with a small page again")
+	require.Equal(t, []int{100, 4}, p.limits(), "after a far seek a page is twice what was taken before it")
 	it.SeekGE([]byte("000400"))
 	require.True(t, it.Next())
 	require.Equal(t, "000400", string(it.Key()))
@@ -126,4 +126,38 @@ func TestAPrefixBoundsThePages(t *testing.T) {
 		require.Equal(t, prefix, string(p.requests[0].From))
 		require.Equal(t, part, p.requests[0].Partition)
 	}
+}
+
+// A listing of common prefixes takes one entry after each seek, and should not read many for it.
+func TestAScanThatJumpsReadsLittleAfterEachJump(t *testing.T) {
+	read := 0
+	it := kv.NewIterator(t.Context(), []byte("p"), kv.ScanOptions{}, func(_ context.Context, r kv.PageRequest) ([]kv.Entry, bool, error) {
+		page := kv.NewPage(r)
+		n := 0
+		if len(r.From) > 0 {
+			_, err := fmt.Sscanf(string(r.From), "%06d", &n)
+			require.NoError(t, err)
+		}
+		if len(r.From) > 6 { // the successor of a key
+			n++
+		}
+		for ; n < 100_000 && !page.Full(); n++ {
+			page.Add(fmt.Appendf(nil, "%06d", n), []byte("v"))
+			read++
+		}
+		return page.Entries(), n < 100_000, nil
+	})
+	require.True(t, it.Next())
+	require.LessOrEqual(t, read, 64)
+	for jump := 1; jump < 100; jump++ {
+		it.SeekGE(fmt.Appendf(nil, "%06d", 1000*jump))
+		require.True(t, it.Next())
+		require.Equal(t, fmt.Sprintf("%06d", 1000*jump), string(it.Key()))
+	}
+	require.LessOrEqual(t, read, 64+2*99)
+	for range 10_000 { // what follows is read in pages that grow
+		it.Next()
+	}
+	require.NoError(t, it.Close())
+	require.LessOrEqual(t, read, 64+2*99+2*10_000)
 }

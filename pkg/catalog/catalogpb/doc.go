@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalogpb holds the generated message in which package catalog stores an object. The rules
+// Package catalogpb holds the generated messages in which package catalog stores objects and multipart uploads. The rules
 // for changing it stand in object.proto.
 package catalogpb
