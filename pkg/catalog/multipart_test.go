@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -483,4 +484,15 @@ func TestUploadsKeepTheFieldsOfNewerPrograms(t *testing.T) {
 		_, err := DecodeUpload(Place{Key: "k"}, graveler.Value{Data: data})
 		require.ErrorIs(t, err, graveler.ErrInvalidValue)
 	}
+}
+
+// Retention releases values without their keys, and their bytes are found by decoding them.
+func TestTheValueOfAPartTellsWhereItsBytesAre(t *testing.T) {
+	p := Part{Number: 1, PhysicalAddress: "file:part", Size: 7, Checksum: "c", ModifiedAt: time.Unix(3, 4).UTC()}
+	v, err := p.value("a\x00key")
+	require.NoError(t, err)
+	o, err := Decode(v)
+	require.NoError(t, err)
+	require.Equal(t, "file:part", o.PhysicalAddress)
+	require.EqualValues(t, 7, o.Size)
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 )
 
@@ -31,29 +30,80 @@ func (r *retaining) valueID(v *Value) valueID {
 }
 
 // rememberStaged reads what is uncommitted on all branches. It is only ever a small part of the whole.
+//
+// A value may go to another key meanwhile, as every version does that a newer one displaces, and a reading by key would miss it where that key is behind. So all is sealed first: what was uncommitted then stays where it is, and
+// each token is read by itself.
 func (s *sweeping) rememberStaged(ctx context.Context) error {
 	s.staged = map[valueID]bool{}
-	c := Contents{g: s.g, repo: s.repo}
+	if !s.params.DryRun {
+		err := s.onBranches(ctx, func(b *Branch) error {
+			_, err := s.g.seal(ctx, s.repo, b.ID, false)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.onBranches(ctx, func(b *Branch) error { return s.rememberBranch(ctx, b.ID) })
+}
+
+func (s *sweeping) onBranches(ctx context.Context, do func(b *Branch) error) error {
 	for b, err := range s.g.refs.ScanBranches(ctx, s.repo, "") {
 		if err != nil {
 			return err
 		}
-		err := c.ReadBranch(ctx, LogName{Branch: b.ID, UID: b.UID}, func(_ Branch, changes iter.Seq2[Entry, error]) error {
-			for e, err := range changes {
-				if err != nil {
-					return err
-				}
-				if e.Value != nil {
-					s.staged[s.valueID(e.Value)] = true
-				}
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, ErrBranchNotFound) { // it is being deleted
+		if err := do(b); err != nil && !errors.Is(err, ErrBranchNotFound) { // it is being deleted
 			return fmt.Errorf("uncommitted changes of branch %s: %w", b.ID, err)
 		}
 	}
 	return nil
+}
+
+// rememberBranch reads the tokens of a branch and its base, again if a token has left the list meanwhile: it may have been dropped before it was read.
+func (s *sweeping) rememberBranch(ctx context.Context, id BranchID) error {
+	for {
+		b, err := s.g.liveBranch(ctx, s.repo, id)
+		if err != nil {
+			return err
+		}
+		err = s.rememberLayers(ctx, b)
+		now, readErr := s.g.liveBranch(ctx, s.repo, id)
+		switch {
+		case readErr != nil:
+			return readErr
+		case len(unlisted(b, now)) == 0 && b.Base == now.Base:
+			return err
+		}
+	}
+}
+
+func (s *sweeping) rememberLayers(ctx context.Context, b *Branch) error {
+	v, err := s.g.viewOf(ctx, s.repo, b)
+	if err != nil {
+		return err
+	}
+	if err := s.remember(rightSides{s.g.trees.Diff(ctx, s.repo.Namespace, v.head.Tree, v.tree)}); err != nil {
+		return err
+	}
+	for _, token := range tokens(b) {
+		staged, err := s.g.staging.Scan(ctx, token, nil, nil)
+		if err == nil {
+			err = s.remember(staged)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sweeping) remember(entries Iterator[Entry]) error {
+	for entries.Next() {
+		if e := entries.Item(); e.Value != nil {
+			s.staged[s.valueID(e.Value)] = true
+		}
+	}
+	return entries.Close()
 }
 
 // release tells of the values in the files that go which no file has that stays. Files that cannot be read stay.

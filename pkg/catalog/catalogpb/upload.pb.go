@@ -83,14 +83,14 @@ func (x *UploadData) GetReplaced() int64 {
 	return 0
 }
 
-// Value.Data of the entry of a part.
+// Value.Data of the entry of a part. What it has in common with an object has the numbers of ObjectData, so that whoever asks a value where its bytes are need not know which of the two it is.
 type PartData struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	Key             []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // of the object, which leads to the upload
-	PhysicalAddress string                 `protobuf:"bytes,2,opt,name=physical_address,json=physicalAddress,proto3" json:"physical_address,omitempty"`
-	Size            int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"` // in bytes
-	Checksum        string                 `protobuf:"bytes,4,opt,name=checksum,proto3" json:"checksum,omitempty"`
-	ModifiedAt      *int64                 `protobuf:"varint,5,opt,name=modified_at,json=modifiedAt,proto3,oneof" json:"modified_at,omitempty"`
+	PhysicalAddress string                 `protobuf:"bytes,1,opt,name=physical_address,json=physicalAddress,proto3" json:"physical_address,omitempty"`
+	Size            int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // in bytes
+	Checksum        string                 `protobuf:"bytes,3,opt,name=checksum,proto3" json:"checksum,omitempty"`
+	ModifiedAt      *int64                 `protobuf:"varint,4,opt,name=modified_at,json=modifiedAt,proto3,oneof" json:"modified_at,omitempty"`
+	Key             []byte                 `protobuf:"bytes,100,opt,name=key,proto3" json:"key,omitempty"` // of the object, which leads to the upload
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -125,13 +125,6 @@ func (*PartData) Descriptor() ([]byte, []int) {
 	return file_pkg_catalog_catalogpb_upload_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *PartData) GetKey() []byte {
-	if x != nil {
-		return x.Key
-	}
-	return nil
-}
-
 func (x *PartData) GetPhysicalAddress() string {
 	if x != nil {
 		return x.PhysicalAddress
@@ -160,6 +153,13 @@ func (x *PartData) GetModifiedAt() int64 {
 	return 0
 }
 
+func (x *PartData) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 var File_pkg_catalog_catalogpb_upload_proto protoreflect.FileDescriptor
 
 const file_pkg_catalog_catalogpb_upload_proto_rawDesc = "" +
@@ -171,13 +171,13 @@ const file_pkg_catalog_catalogpb_upload_proto_rawDesc = "" +
 	"\finitiated_at\x18\x02 \x01(\x03H\x00R\vinitiatedAt\x88\x01\x01\x12\x1a\n" +
 	"\breplaced\x18\x03 \x01(\x03R\breplacedB\x0f\n" +
 	"\r_initiated_at\"\xad\x01\n" +
-	"\bPartData\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\fR\x03key\x12)\n" +
-	"\x10physical_address\x18\x02 \x01(\tR\x0fphysicalAddress\x12\x12\n" +
-	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x1a\n" +
-	"\bchecksum\x18\x04 \x01(\tR\bchecksum\x12$\n" +
-	"\vmodified_at\x18\x05 \x01(\x03H\x00R\n" +
-	"modifiedAt\x88\x01\x01B\x0e\n" +
+	"\bPartData\x12)\n" +
+	"\x10physical_address\x18\x01 \x01(\tR\x0fphysicalAddress\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1a\n" +
+	"\bchecksum\x18\x03 \x01(\tR\bchecksum\x12$\n" +
+	"\vmodified_at\x18\x04 \x01(\x03H\x00R\n" +
+	"modifiedAt\x88\x01\x01\x12\x10\n" +
+	"\x03key\x18d \x01(\fR\x03keyB\x0e\n" +
 	"\f_modified_atB8Z6github.com/moraine-store/moraine/pkg/catalog/catalogpbb\x06proto3"
 
 var (
