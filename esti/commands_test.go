@@ -70,6 +70,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"socket":   {(*script).socket, 1, "FILE"},
 		"damage":   {(*script).damage, 1, "flip|cut|empty|replace|swap|remove|repair"},
 		"spoil":    {(*script).spoil, 1, "remove|overwrite PARTITION PREFIX, or restore"},
+		"upload":   {(*script).upload, 2, "REPO/BRANCH:KEY PARTS"},
 		"disk":     {(*script).disk, 2, "DIR BYTES"},
 	} {
 		all[name] = func(ts *testscript.TestScript, neg bool, args []string) {

@@ -26,7 +26,8 @@
 // tests start, $SERVER, where "sql STATEMENT" works. "begin COMMAND..." begins a command, which goes on beside the others until "end SIGNAL TEXT CODE" has seen a line with TEXT on its standard output and sent it the signal.
 // "crowd FILE" runs several commands again and again at the same time, for what must hold whoever comes first. "spoil remove PARTITION PREFIX" takes the first record whose key has a prefix out of the key/value
 // store, "spoil overwrite" makes nonsense of it, and "spoil restore" puts it back; "damage" does such things to the largest range file. Standing in for COMMAND, "unprivileged COMMAND..." runs a
-// command as a user who may not read and write everything, and "limited BYTES COMMAND..." one whose files cannot grow beyond a size. "old" fills a database, $OLD, with tables of the kind that 'moraine migrate' reads, and "oldsql STATEMENT" changes them.
+// command as a user who may not read and write everything, and "limited BYTES COMMAND..." one whose files cannot grow beyond a size. "upload REPO/BRANCH:KEY PARTS" begins a multipart upload, since no
+// command does. "old" fills a database, $OLD, with tables of the kind that 'moraine migrate' reads, and "oldsql STATEMENT" changes them.
 //
 // TestEveryCommandIsInAScript makes sure that no command and no flag is forgotten.
 package esti

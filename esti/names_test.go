@@ -36,6 +36,8 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`(?P<uuid>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)`,
 	`(?P<hash>\b(?:[0-9a-f]{2}/)?[0-9a-f]{64}\b)`,
 	`(?P<time>\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?|\b1\d{18}\b|\b1[0-9a-f]{15}\b)`,
+	`(?P<version>[67][0-9a-f]{23}\b)`, // of an object: what is left of time, and digits at random; it may follow a letter
+	`(?P<upload>1[0-9a-f]{23}\b)`,
 	`(?P<short>\b[0-9a-f]{12}\b)`,
 	`(?P<uid>\b[0-9a-v]{20}\b)`,
 	`(?P<took>\btook=\S+)`,

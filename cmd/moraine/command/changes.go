@@ -196,7 +196,7 @@ func (f *changeFeed) eventLine(e metalog.Event) string {
 	what := ""
 	switch c := changeOf(graveler.Diff{Left: e.Previous, Right: e.Value}); {
 	case e.Kind != metalog.Head:
-		what = f.colored(c.color, c.sign+" "+escape(e.Key))
+		what = f.colored(c.color, c.sign+" "+describeKey(e.Key))
 	case e.Commit == "":
 		what = "* branch deleted"
 	default:
@@ -215,16 +215,16 @@ func viewEvent(e metalog.Event) any {
 		Operation string            `json:"operation,omitempty"`
 		Commit    graveler.CommitID `json:"commit,omitempty"`
 		Kind      string            `json:"kind"`
-		*keyView
+		*entryKeyView
 		Value    *valueView `json:"value,omitempty"`
 		Previous *valueView `json:"previous,omitempty"`
-	}{Time: time.Unix(0, e.Timestamp).UTC(), BranchUID: e.UID, Commit: e.Commit, Kind: e.Kind.String(), Value: viewSide(e.Value), Previous: viewSide(e.Previous)}
+	}{Time: time.Unix(0, e.Timestamp).UTC(), BranchUID: e.UID, Commit: e.Commit, Kind: e.Kind.String(), Value: viewSide(e.Key, e.Value), Previous: viewSide(e.Key, e.Previous)}
 	if e.Op != 0 {
 		view.Operation = opName(e.Op)
 	}
 	if e.Kind != metalog.Head {
-		key := viewKey(e.Key)
-		view.keyView = &key
+		key := viewEntryKey(e.Key)
+		view.entryKeyView = &key
 	}
 	return view
 }

@@ -36,8 +36,8 @@ The store is named by --store and --blocks or by the environment (MORAINE_STORE,
 commands.
 
 Results go to standard output, for people or (--output json) as one JSON object per line: names in snake case, times in UTC, and a key that is
-not UTF-8 once more as key_base64. Commands that only change something print nothing for people; in JSON, create, restore and load print what show would, compact
-and 'branch reset' what 'branch show' would, put and rm print what they wrote or removed, and delete prints nothing. All else goes to standard error; an error is
+not UTF-8 once more as key_base64. Commands that only change something print nothing for people; in JSON, create, restore and load print what show would, compact,
+checkpoint and 'branch reset' what 'branch show' would, put, cp and rm print what they wrote or removed, and delete prints nothing. All else goes to standard error; an error is
 one line.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage or a bad name; 3 not found; 4 the state of the store forbids it (exists already, merge conflict,
@@ -127,7 +127,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.verbose, "verbose", false, "log what is done to standard error")
 	root.AddCommand(
 		a.demo(), a.repo(), a.branch(), a.tag(),
-		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(),
+		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(), a.cp(), a.tagging(), a.versioning(), a.objectLock(), a.uploads(), a.checkpoint(), a.mend(),
 		a.status(), a.commit(), a.log(), a.commits(), a.show(), a.diff(), a.compare(), a.reflog(), a.changes(),
 		a.merge(), a.revert(), a.cherryPick(), a.refs(),
 		a.compact(), a.clean(), a.retention(), a.migrate(), a.copyCommand(), a.fsck(), a.stats(), a.diagnose(), a.clock(), a.kv(), a.bench(), a.version(),

@@ -131,31 +131,30 @@ func TestTheStoreIsNamedByTheEnvironmentToo(t *testing.T) {
 func TestWrongUsageIsExplainedBeforeAnythingIsDone(t *testing.T) {
 	s := newShell(t)
 	for want, args := range map[string][]string{
-		`unknown command "bogus" for "moraine" (see 'moraine --help')`:                      {"bogus"},
-		`unknown command "bogus" for "moraine repo" (see 'moraine repo --help')`:            {"repo", "bogus"},
-		`required flag(s) "message" not set (usage: moraine commit REPO/BRANCH -m MESSAGE)`: {"commit", "lake/main"},
-		`accepts 1 arg(s), received 0 (usage: moraine repo show REPO)`:                      {"repo", "show"},
-		`unknown flag: --bogus (usage: moraine repo list)`:                                  {"repo", "list", "--bogus"},
-		`--output xml: expected text or json (usage: moraine repo list)`:                    {"repo", "list", "--output", "xml"},
-		`--quiet and --verbose exclude each other (usage: moraine repo list)`:               {"repo", "list", "--quiet", "--verbose"},
-		`"lake": expected REPO/REF:KEY, such as lake/main:data/x.csv`:                       {"get", "lake"},
-		`"lake/main": expected REPO/REF:PREFIX, such as lake/main:data/`:                    {"ls", "lake/main"},
-		`"lake/main:x": expected REPO/BRANCH, such as lake/main`:                            {"commit", "lake/main:x", "-m", "x"},
-		`"lake/main": expected REPO, such as lake`:                                          {"repo", "show", "lake/main"},
-		`lake/a and sea/main are not in the same repository`:                                {"branch", "create", "lake/a", "sea/main"},
-		`--meta "x": expected KEY=VALUE`:                                                    {"commit", "lake/main", "-m", "x", "--meta", "x"},
-		`--meta: "x" is given twice`:                                                        {"commit", "lake/main", "-m", "x", "--meta", "x=1", "--meta", "x=2"},
-		`time "today": expected a form such as 2026-01-31T23:59:59Z or 2026-01-31`:          {"commit", "lake/main", "-m", "x", "--date", "today"},
-		`--if-match "zz": expected an identity, in hexadecimal, as get shows it`:            {"put", "lake/main:a", "--if-match", "zz"},
-		`--if-absent and --if-match exclude each other`:                                     {"put", "lake/main:a", "--if-match", "00", "--if-absent"},
-		`--message must not be empty`:                                                       {"commit", "lake/main", "-m", ""},
-		`--limit "-1": not a value for this flag (usage: moraine ls REPO/REF:PREFIX)`:       {"ls", "lake/main:", "--limit", "-1"},
-		`--commit and --message belong together`:                                            {"import", ".", "lake/main:", "--commit"},
-		`--graph is a drawing: it has no JSON form`:                                         {"log", "lake/main", "--graph", "--output", "json"},
-		`the tour is for people: it has no JSON form`:                                       {"demo", "--output", "json"},
-		`invalid name: branch "a..b": must not contain '..'`:                                {"rm", "lake/a..b:x"},
-		`invalid name: an entry's key must not be empty`:                                    {"put", "lake/main:"},
-		`put lake/main:a: encode object: invalid value: size -1 is negative`:                {"put", "lake/main:a", "--size", "-1"},
+		`unknown command "bogus" for "moraine" (see 'moraine --help')`:                           {"bogus"},
+		`unknown command "bogus" for "moraine repo" (see 'moraine repo --help')`:                 {"repo", "bogus"},
+		`required flag(s) "message" not set (usage: moraine commit REPO/BRANCH -m MESSAGE)`:      {"commit", "lake/main"},
+		`accepts 1 arg(s), received 0 (usage: moraine repo show REPO)`:                           {"repo", "show"},
+		`unknown flag: --bogus (usage: moraine repo list)`:                                       {"repo", "list", "--bogus"},
+		`--output xml: expected text or json (usage: moraine repo list)`:                         {"repo", "list", "--output", "xml"},
+		`--quiet and --verbose exclude each other (usage: moraine repo list)`:                    {"repo", "list", "--quiet", "--verbose"},
+		`"lake": expected REPO/REF:KEY, such as lake/main:data/x.csv`:                            {"get", "lake"},
+		`"lake/main": expected REPO/REF:PREFIX, such as lake/main:data/`:                         {"ls", "lake/main"},
+		`"lake/main:x": expected REPO/BRANCH, such as lake/main`:                                 {"commit", "lake/main:x", "-m", "x"},
+		`"lake/main": expected REPO, such as lake`:                                               {"repo", "show", "lake/main"},
+		`lake/a and sea/main are not in the same repository`:                                     {"branch", "create", "lake/a", "sea/main"},
+		`--meta "x": expected KEY=VALUE`:                                                         {"commit", "lake/main", "-m", "x", "--meta", "x"},
+		`--meta: "x" is given twice`:                                                             {"commit", "lake/main", "-m", "x", "--meta", "x=1", "--meta", "x=2"},
+		`time "today": expected a form such as 2026-01-31T23:59:59Z or 2026-01-31`:               {"commit", "lake/main", "-m", "x", "--date", "today"},
+		`--if-absent and --if-match: give one of them only (usage: moraine put REPO/BRANCH:KEY)`: {"put", "lake/main:a", "--if-match", "00", "--if-absent"},
+		`--message must not be empty`:                                                            {"commit", "lake/main", "-m", ""},
+		`--limit "-1": not a value for this flag (usage: moraine ls REPO/REF:PREFIX)`:            {"ls", "lake/main:", "--limit", "-1"},
+		`--commit and --message belong together`:                                                 {"import", ".", "lake/main:", "--commit"},
+		`--graph is a drawing: it has no JSON form`:                                              {"log", "lake/main", "--graph", "--output", "json"},
+		`the tour is for people: it has no JSON form`:                                            {"demo", "--output", "json"},
+		`invalid name: branch "a..b": must not contain '..'`:                                     {"rm", "lake/a..b:x"},
+		`invalid name: an entry's key must not be empty`:                                         {"put", "lake/main:"},
+		`put lake/main:a: encode object: invalid value: size -1 is negative`:                     {"put", "lake/main:a", "--size", "-1"},
 	} {
 		require.Equal(t, "moraine: "+want, s.fails(2, args...))
 	}
@@ -254,7 +253,7 @@ func TestWhatIsForbiddenOrMissingHasItsExitCode(t *testing.T) {
 		{3, `branch not found`, []string{"import", t.TempDir(), "lake/nope:"}},
 		{3, `tag not found`, []string{"tag", "delete", "lake/nope"}},
 		{3, `ref not found`, []string{"log", "lake/main~5"}},
-		{3, `get lake/main:a: entry not found`, []string{"get", "lake/main:a"}},
+		{3, `get lake/main:"a": NoSuchKey`, []string{"get", "lake/main:a"}},
 		{3, `key not found`, []string{"kv", "get", "graveler", "nope"}},
 		{2, `invalid ref expression "main~x"`, []string{"show", "lake/main~x"}},
 		{2, `too large`, []string{"commit", "lake/main", "-m", strings.Repeat("x", 100_000)}},
@@ -302,5 +301,5 @@ func TestVerboseLogsOperations(t *testing.T) {
 	s := newLake(t)
 	code, _, stderr := s.run("--verbose", "put", "lake/main:a")
 	require.Zero(t, code)
-	require.Contains(t, stderr, "msg=stage")
+	require.Contains(t, stderr, "msg=transact")
 }

@@ -147,7 +147,7 @@ func (a *app) printDiff(diffs iter.Seq2[graveler.Diff, error]) error {
 		if a.printer.json {
 			err = a.printer.object(viewDiff(c.name, d))
 		} else {
-			err = a.printer.line(a.colored(c.color, c.sign+" "+escape(d.Key)))
+			err = a.printer.line(a.colored(c.color, c.sign+" "+describeKey(d.Key)))
 		}
 		if err != nil {
 			return err
@@ -157,19 +157,19 @@ func (a *app) printDiff(diffs iter.Seq2[graveler.Diff, error]) error {
 }
 
 // viewSide is nil for an entry that is not there.
-func viewSide(v *graveler.Value) *valueView {
+func viewSide(key graveler.Key, v *graveler.Value) *valueView {
 	if v == nil {
 		return nil
 	}
-	view := viewValue(*v)
+	view := viewEntry(key, *v)
 	return &view
 }
 
 func viewDiff(name string, d graveler.Diff) any {
 	return struct {
 		Change string `json:"change"`
-		keyView
+		entryKeyView
 		Left  *valueView `json:"left,omitempty"`
 		Right *valueView `json:"right,omitempty"`
-	}{name, viewKey(d.Key), viewSide(d.Left), viewSide(d.Right)}
+	}{name, viewEntryKey(d.Key), viewSide(d.Key, d.Left), viewSide(d.Key, d.Right)}
 }

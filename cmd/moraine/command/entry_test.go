@@ -76,7 +76,7 @@ func TestKeysOfAnyBytesAreOneLine(t *testing.T) {
 	require.Equal(t, "a\nb\\\"\uFFFD\tü", entry["key"])
 	require.Equal(t, "YQpiXCL/CcO8", entry["key_base64"])
 	require.NotContains(t, s.objects("diff", "lake/main")[0], "left")
-	require.Contains(t, s.fails(3, "get", "lake/main:x\ny"), `get lake/main:x\ny: entry not found`)
+	require.Contains(t, s.fails(3, "get", "lake/main:x\ny"), `get lake/main:"x\ny": NoSuchKey`)
 }
 
 // Programs that embed the store may keep in it what they like.
@@ -113,7 +113,7 @@ func TestPutDescribesAFile(t *testing.T) {
 func TestPutKeepsToItsCondition(t *testing.T) {
 	s := newLake(t)
 	s.ok("put", "lake/main:a", "--if-absent", "--size", "1")
-	require.Contains(t, s.fails(4, "put", "lake/main:a", "--if-absent"), "precondition failed: the entry exists")
+	require.Contains(t, s.fails(4, "put", "lake/main:a", "--if-absent"), "PreconditionFailed: If-None-Match: the object exists")
 	first := s.objects("get", "lake/main:a")[0]["identity"].(string)
 	s.ok("put", "lake/main:a", "--if-match", first, "--size", "2")
 	require.Contains(t, s.fails(4, "put", "lake/main:a", "--if-match", first), "another identity")

@@ -38,21 +38,29 @@ type objectView struct {
 	NoncurrentSince time.Time         `json:"noncurrent_since,omitzero"`
 }
 
-func viewValue(v graveler.Value) valueView {
+// viewValue shows the value of an object.
+func viewValue(v graveler.Value) valueView { return viewEntry(nil, v) }
+
+// viewEntry shows the value of the entry of any key.
+func viewEntry(key graveler.Key, v graveler.Value) valueView {
 	view := valueView{Identity: hex.EncodeToString(v.Identity)}
-	o, err := catalog.Decode(v)
+	o, err := decodeEntry(key, v)
 	if err != nil {
 		view.Data = v.Data
 		return view
 	}
-	view.objectView = &objectView{
+	view.objectView = viewObject(o)
+	return view
+}
+
+func viewObject(o catalog.Object) *objectView {
+	return &objectView{
 		ContentIdentity: hex.EncodeToString(o.ContentIdentity()),
 		PhysicalAddress: o.PhysicalAddress, Size: o.Size, Checksum: o.Checksum, ModifiedAt: o.ModifiedAt, ContentType: o.ContentType,
 		Metadata: o.Metadata, Tags: o.Tags, StorageClass: o.StorageClass,
 		LockMode: o.Lock.Mode.String(), RetainUntil: o.Lock.RetainUntil, LegalHold: o.Lock.LegalHold,
 		VersionID: o.VersionID, DeleteMarker: o.DeleteMarker, NoncurrentSince: o.NoncurrentSince,
 	}
-	return view
 }
 
 // sizeAndTime are the columns of a listing; a dash stands for what is not known.

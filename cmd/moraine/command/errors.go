@@ -12,6 +12,7 @@ import (
 
 	"github.com/moraine-store/moraine/benchmarks"
 	"github.com/moraine-store/moraine/pkg/block"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/dump"
 	"github.com/moraine-store/moraine/pkg/kv"
@@ -57,6 +58,36 @@ func exitCodes() []struct {
 		{graveler.ErrChanged, exitFailed},
 		{graveler.ErrFenceFailed, exitFailed},
 		{graveler.ErrSwept, exitFailed},
+
+		{catalog.InternalError, exitFailed},
+		{catalog.ServiceUnavailable, exitFailed},
+		{catalog.BadDigest, exitUsage},
+		{catalog.EntityTooLarge, exitUsage},
+		{catalog.EntityTooSmall, exitUsage},
+		{catalog.InvalidArgument, exitUsage},
+		{catalog.InvalidBucketName, exitUsage},
+		{catalog.InvalidPart, exitUsage},
+		{catalog.InvalidPartOrder, exitUsage},
+		{catalog.InvalidRequest, exitUsage},
+		{catalog.InvalidTag, exitUsage},
+		{catalog.KeyTooLongError, exitUsage},
+		{catalog.MalformedXML, exitUsage},
+		{catalog.MetadataTooLarge, exitUsage},
+		{catalog.NotImplemented, exitUsage},
+		{catalog.NoSuchBucket, exitNotFound},
+		{catalog.NoSuchKey, exitNotFound},
+		{catalog.NoSuchObjectLockConfiguration, exitNotFound},
+		{catalog.NoSuchUpload, exitNotFound},
+		{catalog.NoSuchVersion, exitNotFound},
+		{catalog.ObjectLockConfigurationNotFoundError, exitNotFound},
+		{catalog.AccessDenied, exitConflict},
+		{catalog.BucketAlreadyExists, exitConflict},
+		{catalog.BucketNotEmpty, exitConflict},
+		{catalog.InvalidBucketState, exitConflict},
+		{catalog.MethodNotAllowed, exitConflict},
+		{catalog.NotModified, exitConflict},
+		{catalog.OperationAborted, exitConflict},
+		{catalog.PreconditionFailed, exitConflict},
 
 		{graveler.ErrInvalidName, exitUsage},
 		{graveler.ErrInvalidRef, exitUsage},

@@ -9,7 +9,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +43,18 @@ func TestEverySentinelErrorHasAnExitCode(t *testing.T) {
 		}
 		require.NotZero(t, found)
 	}
+	codes := regexp.MustCompile(`(?m)^\t(\w+) +Code = "`).FindAllStringSubmatch(read(t, "../../../pkg/catalog/code.go"), -1)
+	require.NotEmpty(t, codes)
+	for _, code := range codes {
+		require.True(t, table["catalog."+code[1]], "catalog.%s has no row in exitCodes", code[1])
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
 }
 
 func parse(t *testing.T, path string) *ast.File {

@@ -51,6 +51,16 @@ type keyView struct {
 	KeyBase64 *string `json:"key_base64,omitempty"`
 }
 
+// entryKeyView is the key of an entry, which may be one that is reserved.
+type entryKeyView struct {
+	keyView
+	Reserved *reservedView `json:"reserved,omitempty"`
+}
+
+func viewEntryKey(key graveler.Key) entryKeyView {
+	return entryKeyView{viewKey(key), viewReserved(key)}
+}
+
 func viewKey(key graveler.Key) keyView {
 	if utf8.Valid(key) {
 		return keyView{Key: string(key)}
@@ -117,14 +127,19 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 
 // parsePairs reads the values of a flag such as --meta.
 func parsePairs(flag string, values []string) (map[string]string, error) {
+	return readPairs("--"+flag, values)
+}
+
+// readPairs reads the values of what an error calls name.
+func readPairs(name string, values []string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for _, v := range values {
 		key, value, ok := strings.Cut(v, "=")
 		if !ok || key == "" {
-			return nil, usageError{fmt.Sprintf("--%s %q: expected KEY=VALUE", flag, v)}
+			return nil, usageError{fmt.Sprintf("%s %q: expected KEY=VALUE", name, v)}
 		}
 		if _, twice := pairs[key]; twice {
-			return nil, usageError{fmt.Sprintf("--%s: %q is given twice", flag, key)}
+			return nil, usageError{fmt.Sprintf("%s: %q is given twice", name, key)}
 		}
 		pairs[key] = value
 	}

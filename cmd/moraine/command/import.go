@@ -23,6 +23,7 @@ import (
 type importFlags struct {
 	commitFlags
 	commit, replace, allowDirty, relative bool
+	withoutVersions                       bool
 	listing, format, schema               string
 }
 
@@ -36,7 +37,9 @@ func (a *app) importCommand() *cobra.Command {
 			"With --listing, write an entry for every line of a file (- is standard input) instead: one object per line as JSON (jsonl), CSV with a line that names the columns (csv), or a data file of Amazon S3 Inventory " +
 			"(s3-inventory); compressed with gzip or not, in any order. The keys must begin with PREFIX, or --relative puts it in front of them. Where a key comes twice the last line counts.\n\n" +
 			"With --replace, the keys with PREFIX that the directory or listing does not have disappear; an empty directory or listing is refused then.\n\n" +
-			"--listing and --replace make one commit, of all or of nothing, without anything uncommitted in between.",
+			"--listing and --replace make one commit, of all or of nothing, without anything uncommitted in between.\n\n" +
+			"An import keeps no version of what it replaces. Where the repository keeps versions it is refused, unless --without-versions says that this is as wished; where it has object lock it is refused in any case. " +
+			"Noncurrent versions and uploads stay as they are, whatever PREFIX is.",
 		Example: `moraine import photos lake/main:photos/ --commit -m "Photos of January"` + "\n" +
 			"moraine import photos lake/main:photos/ --replace\n" +
 			"moraine import --listing objects.jsonl lake/main:\n" +
@@ -56,6 +59,7 @@ func (a *app) importCommand() *cobra.Command {
 	flags.BoolVar(&f.relative, "relative", false, "put PREFIX in front of the keys of the listing")
 	flags.BoolVar(&f.replace, "replace", false, "remove the keys with PREFIX that are not imported")
 	flags.BoolVar(&f.allowDirty, "allow-dirty", false, "keep uncommitted changes of the branch, on top of the result")
+	flags.BoolVar(&f.withoutVersions, "without-versions", false, "in a repository that keeps versions: replace current objects without keeping them")
 	flags.BoolVar(&f.commit, "commit", false, "commit the branch afterwards; needs a message")
 	f.define(flags, "what the commit is about (default, of a listing or with --replace: what was imported)")
 	return cmd
@@ -84,12 +88,14 @@ func (a *app) runImport(cmd *cobra.Command, args []string, f importFlags) error 
 		if f.replace {
 			return i.replace(cmd.Context(), f)
 		}
-		if f.commit {
-			if err := i.checkCommit(cmd.Context(), f.params); err != nil {
-				return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(strings.TrimSuffix(target, ":")), err)
-			}
+		err := checkVersions(cmd.Context(), s, at, f)
+		if err == nil && f.commit {
+			err = i.checkCommit(cmd.Context(), f.params)
 		}
-		if err := i.stage(cmd.Context()); err != nil {
+		if err == nil {
+			err = i.stage(cmd.Context(), f)
+		}
+		if err != nil {
 			return fmt.Errorf("import %s %s: %w", escape(args[0]), escape(strings.TrimSuffix(target, ":")), err)
 		}
 		id := graveler.CommitID("")
@@ -149,8 +155,11 @@ func (i *importing) checkCommit(ctx context.Context, p graveler.CommitParams) er
 }
 
 // stage writes the files as uncommitted changes.
-func (i *importing) stage(ctx context.Context) error {
+func (i *importing) stage(ctx context.Context, f importFlags) error {
 	err := i.walk(ctx, func(ctx context.Context, entries []graveler.Entry) error {
+		if err := checkVersions(ctx, i.store, i.at, f); err != nil { // again, since to read the files may take hours
+			return err
+		}
 		i.staging = true
 		return i.store.SetMany(ctx, i.at.repo, i.at.branch(), entries)
 	})

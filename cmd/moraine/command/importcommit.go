@@ -11,11 +11,17 @@ import (
 
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/cmd/moraine/internal/fileimport"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
 // importCommit imports entries as one commit, from what text names. It returns "" where nothing changed.
 func (a *app) importCommit(ctx context.Context, s *moraine.Store, at address, f importFlags, from string, entries iter.Seq2[graveler.Entry, error]) (graveler.CommitID, error) {
+	check := func() error { return checkVersions(ctx, s, at, f) }
+	if err := check(); err != nil {
+		return "", fmt.Errorf("import %s: %w", from, err)
+	}
+	entries = checkedAtEnd(entries, check)
 	p := graveler.ImportParams{CommitParams: f.params, AllowDirty: f.allowDirty}
 	if p.Message == "" {
 		p.Message = "Import " + from
@@ -29,6 +35,42 @@ func (a *app) importCommit(ctx context.Context, s *moraine.Store, at address, f 
 		return "", nil
 	}
 	return c.ID, unmoved(err, "", "")
+}
+
+// checkVersions refuses to import where that would destroy versions, or overlook locks: an import writes entries as they are, in the place of those that there were.
+func checkVersions(ctx context.Context, s *moraine.Store, at address, f importFlags) error {
+	c, err := objectsOf(s)
+	if err != nil {
+		return err
+	}
+	versioning, err := c.Versioning(ctx, at.repo)
+	if err != nil || versioning == catalog.VersioningOff {
+		return err
+	}
+	switch _, err = c.ObjectLock(ctx, at.repo); {
+	case err == nil:
+		return fmt.Errorf("%w: repository %s has object lock, and an import would overwrite what is locked", catalog.InvalidBucketState, at.repo)
+	case !errors.Is(err, catalog.ObjectLockConfigurationNotFoundError):
+		return err
+	case !f.withoutVersions:
+		err := fmt.Errorf("%w: repository %s keeps versions, and an import would keep none of what it replaces", catalog.InvalidBucketState, at.repo)
+		return hinted{err, "'moraine put' keeps them; --without-versions imports all the same"}
+	}
+	return nil
+}
+
+// checkedAtEnd checks once more when all entries have been read, which may take hours.
+func checkedAtEnd(entries iter.Seq2[graveler.Entry, error], check func() error) iter.Seq2[graveler.Entry, error] {
+	return func(yield func(graveler.Entry, error) bool) {
+		for e, err := range entries {
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		if err := check(); err != nil {
+			yield(graveler.Entry{}, err)
+		}
+	}
 }
 
 // replaced returns the prefixes of what an import below a prefix replaces: for the empty prefix those of all keys but the reserved ones, which belong to layers above.

@@ -129,13 +129,13 @@ func (a *app) printConflicts(conflicts iter.Seq2[graveler.Conflict, error]) erro
 func (a *app) printConflict(c graveler.Conflict) error {
 	if a.printer.json {
 		return a.printer.object(struct {
-			keyView
+			entryKeyView
 			Base   *valueView `json:"base,omitempty"`
 			Ours   *valueView `json:"ours,omitempty"`
 			Theirs *valueView `json:"theirs,omitempty"`
-		}{viewKey(c.Key), viewSide(c.Base), viewSide(c.Left), viewSide(c.Right)})
+		}{viewEntryKey(c.Key), viewSide(c.Key, c.Base), viewSide(c.Key, c.Left), viewSide(c.Key, c.Right)})
 	}
-	return a.printer.line(a.colored(red, "! "+escape(c.Key)) +
+	return a.printer.line(a.colored(red, "! "+describeKey(c.Key)) +
 		fmt.Sprintf("  base %s, ours %s, theirs %s", shortIdentity(c.Base), shortIdentity(c.Left), shortIdentity(c.Right)))
 }
 

@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,96 +18,66 @@ import (
 
 // putFlags are the flags of put as they were given.
 type putFlags struct {
-	file, address, checksum, ifMatch string
-	size                             int64
-	meta                             []string
-	ifAbsent                         bool
+	objectFlags
+	file, checksum, ifMatch string
+	size                    int64
+	ifAbsent                bool
 }
 
 func (a *app) put() *cobra.Command {
 	var f putFlags
 	cmd := &cobra.Command{
-		Use: "put REPO/BRANCH:KEY", Short: "Write an entry",
+		Use: "put REPO/BRANCH:KEY", Short: "Write an object",
 		Long: "Write the record of an object to a branch, as an uncommitted change. --file takes address, size, checksum (SHA-256) and modification time from a file; " +
-			"the other flags are put over it. Without a file the modification time is now. No bytes are copied anywhere.",
-		Example: "moraine put lake/main:data/x.csv --file x.csv\nmoraine put lake/main:data/x.csv --address s3://bucket/x --size 12 --meta origin=crm --if-absent",
-		Args:    cobra.ExactArgs(1),
+			"the other flags are put over it. Without a file the modification time is now. No bytes are copied anywhere.\n\n" +
+			"Where the repository keeps versions (see 'moraine versioning'), the object that was there before stays as a noncurrent version. --lock and --legal-hold need object lock (see 'moraine object-lock').\n\n" +
+			"--if-match takes what 'moraine get' shows as identity or as checksum (the ETag). The identity is of everything that is known of the object, its tags included.",
+		Example: "moraine put lake/main:data/x.csv --file x.csv\nmoraine put lake/main:data/x.csv --address s3://bucket/x --size 12 --meta origin=crm --tag kind=raw --if-absent\n" +
+			"moraine put lake/main:data/x.csv --file x.csv --lock GOVERNANCE:30d",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseEntry(args[0], "REPO/BRANCH:KEY")
 			if err == nil {
 				err = graveler.ValidateBranchID(at.branch())
 			}
+			if err == nil && cmd.Flags().Changed("if-match") && f.ifMatch == "" {
+				err = usageError{"--if-match: expected an identity or a checksum, as get shows it"} // such as a variable that is not set: without it the write would be unconditional
+			}
 			if err != nil {
 				return err
 			}
-			write, err := f.writer(at)
-			if err != nil {
-				return err
-			}
-			value, err := f.value(cmd)
+			o, err := f.object(cmd)
 			if err != nil {
 				return fmt.Errorf("put %s/%s:%s: %w", at.repo, at.ref, escape(at.key), err)
 			}
-			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
-				return a.done(write(cmd.Context(), s, value), func() any {
-					return struct {
-						branchView
-						keyView
-						valueView
-					}{viewPlace(at), viewKey(at.key), viewValue(value)}
-				})
-			})
+			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error { return a.runPut(cmd.Context(), s, at, o, f) })
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "file", "", "describe this file")
-	flags.StringVar(&f.address, "address", "", "where the bytes are")
 	flags.Int64Var(&f.size, "size", 0, "how many bytes there are")
 	flags.StringVar(&f.checksum, "checksum", "", "checksum of the bytes, in any form")
-	flags.StringArrayVar(&f.meta, "meta", nil, "metadata as KEY=VALUE; may be repeated")
-	flags.BoolVar(&f.ifAbsent, "if-absent", false, "only where the branch does not have the key")
-	flags.StringVar(&f.ifMatch, "if-match", "", "only where the entry has this identity, as get shows it")
+	f.define(flags)
+	flags.BoolVar(&f.ifAbsent, "if-absent", false, "only where there is no object yet")
+	flags.StringVar(&f.ifMatch, "if-match", "", "only where the object has this identity or checksum, as get shows it")
+	cmd.MarkFlagsMutuallyExclusive("if-absent", "if-match")
 	return cmd
 }
 
-// writer returns the call that writes, with the condition that was asked for.
-func (f *putFlags) writer(at address) (func(context.Context, *moraine.Store, graveler.Value) error, error) {
-	switch {
-	case f.ifAbsent && f.ifMatch != "":
-		return nil, usageError{"--if-absent and --if-match exclude each other"}
-	case f.ifAbsent:
-		return func(ctx context.Context, s *moraine.Store, v graveler.Value) error {
-			return s.SetIfAbsent(ctx, at.repo, at.branch(), at.key, v)
-		}, nil
-	case f.ifMatch != "":
-		identity, err := hex.DecodeString(f.ifMatch)
-		if err != nil {
-			return nil, usageError{fmt.Sprintf("--if-match %q: expected an identity, in hexadecimal, as get shows it", f.ifMatch)}
-		}
-		return func(ctx context.Context, s *moraine.Store, v graveler.Value) error {
-			return s.SetIf(ctx, at.repo, at.branch(), at.key, v, identity)
-		}, nil
-	default:
-		return func(ctx context.Context, s *moraine.Store, v graveler.Value) error {
-			return s.Set(ctx, at.repo, at.branch(), at.key, v)
-		}, nil
-	}
-}
-
-// value returns the record that the flags describe.
-func (f *putFlags) value(cmd *cobra.Command) (graveler.Value, error) {
-	o := catalog.Object{ModifiedAt: time.Now()}
+// object returns the object that the flags describe.
+func (f *putFlags) object(cmd *cobra.Command) (o catalog.Object, err error) {
 	if f.file != "" {
-		var err error
 		if o, err = fileimport.Describe(cmd.Context(), f.file); err != nil {
-			return graveler.Value{}, err
+			return o, err
 		}
 	}
-	meta, err := parsePairs("meta", f.meta)
-	if err != nil {
-		return graveler.Value{}, err
+	if o.Metadata, o.Tags, err = f.pairs(); err != nil {
+		return o, err
 	}
-	o.Metadata = meta
+	if o.Lock, err = f.locked(cmd); err != nil {
+		return o, err
+	}
+	o.ContentType, o.StorageClass = f.contentType, f.storageClass
 	if cmd.Flags().Changed("address") {
 		o.PhysicalAddress = f.address
 	}
@@ -117,5 +87,75 @@ func (f *putFlags) value(cmd *cobra.Command) (graveler.Value, error) {
 	if cmd.Flags().Changed("checksum") {
 		o.Checksum = f.checksum
 	}
-	return catalog.Encode(o)
+	_, err = catalog.Encode(o) // what cannot be kept is found before the store is opened
+	return o, err
+}
+
+func (a *app) runPut(ctx context.Context, s *moraine.Store, at address, o catalog.Object, f putFlags) error {
+	store := catalog.Store(s)
+	if f.ifMatch != "" {
+		store = matching{s, at.key, f.ifMatch}
+	}
+	c, err := objectsOf(store)
+	if err != nil {
+		return err
+	}
+	o, err = c.Put(ctx, at.bucket(), string(at.key), o, onlyNew(f.ifAbsent))
+	return a.printPut(at, o, err)
+}
+
+func onlyNew(ifAbsent bool) catalog.Conditions {
+	if ifAbsent {
+		return catalog.Conditions{IfNoneMatch: "*"}
+	}
+	return catalog.Conditions{}
+}
+
+// printPut prints an object that was written, in JSON.
+func (a *app) printPut(at address, o catalog.Object, err error) error {
+	var v graveler.Value
+	if err == nil {
+		v, err = catalog.Encode(o)
+	}
+	return a.done(err, func() any {
+		return struct {
+			branchView
+			keyView
+			valueView
+		}{viewPlace(at), viewKey(at.key), viewValue(v)}
+	})
+}
+
+// matching is a store whose transactions take place only where an object is as somebody has seen it. (The conditions of S3 know nothing of identities.)
+type matching struct {
+	*moraine.Store
+	key  graveler.Key
+	seen string // its identity or checksum
+}
+
+func (m matching) Transact(ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID, change func(context.Context, *graveler.Transaction) error) error {
+	return m.Store.Transact(ctx, repo, branch, func(ctx context.Context, tx *graveler.Transaction) error {
+		found, err := tx.Get(ctx, m.key)
+		if err == nil {
+			err = m.check(found[0])
+		}
+		if err != nil {
+			return err
+		}
+		return change(ctx, tx)
+	})
+}
+
+func (m matching) check(v *graveler.Value) error {
+	if v == nil {
+		return fmt.Errorf("%w: the object does not exist", catalog.PreconditionFailed)
+	}
+	if strings.EqualFold(hex.EncodeToString(v.Identity), m.seen) {
+		return nil
+	}
+	o, err := catalog.Decode(*v)
+	if err == nil && o.Checksum != "" && strings.Trim(o.Checksum, `"`) == strings.Trim(m.seen, `"`) {
+		return nil
+	}
+	return fmt.Errorf("%w: the object has another identity, and another checksum", catalog.PreconditionFailed)
 }

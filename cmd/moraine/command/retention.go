@@ -204,16 +204,16 @@ func releasing(w io.Writer) func(graveler.Entry) error {
 	p.SetEscapeHTML(false)
 	return func(e graveler.Entry) error {
 		return p.Encode(struct {
-			keyView
+			entryKeyView
 			valueView
-		}{viewKey(e.Key), viewValue(*e.Value)})
+		}{viewEntryKey(e.Key), viewEntry(e.Key, *e.Value)})
 	}
 }
 
 // identify knows objects by where their bytes are, and everything else by all of it.
 func identify(v *graveler.Value) []byte {
-	if o, err := catalog.Decode(*v); err == nil && o.PhysicalAddress != "" {
-		return append([]byte{1}, o.PhysicalAddress...)
+	if address := catalog.Address(*v); address != "" {
+		return append([]byte{1}, address...)
 	}
 	id := binary.AppendUvarint([]byte{0}, uint64(len(v.Identity)))
 	return append(append(id, v.Identity...), v.Data...)

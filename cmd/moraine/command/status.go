@@ -34,23 +34,32 @@ func (a *app) printStatus(ctx context.Context, s *moraine.Store, at address) err
 	if err != nil {
 		return err
 	}
-	count := map[string]int{}
+	count, reserved := map[string]int{}, 0
 	for d, err := range s.DiffUncommitted(ctx, at.repo, at.branch(), graveler.DiffOptions{}) {
 		if err != nil {
 			return err
 		}
 		count[changeOf(d).name]++
+		if isReserved(d.Key) {
+			reserved++
+		}
 	}
 	view := struct {
-		Branch  graveler.BranchID    `json:"branch"`
-		Head    graveler.CommitID    `json:"head"`
-		Added   int                  `json:"added"`
-		Changed int                  `json:"changed"`
-		Removed int                  `json:"removed"`
-		Items   int                  `json:"items"`
-		Base    graveler.MetaRangeID `json:"base,omitempty"`
-	}{b.ID, b.Head, count["added"], count["changed"], count["removed"], len(b.Items), b.Base}
+		Branch  graveler.BranchID `json:"branch"`
+		Head    graveler.CommitID `json:"head"`
+		Added   int               `json:"added"`
+		Changed int               `json:"changed"`
+		Removed int               `json:"removed"`
+		// Reserved are those of the three that are no current objects.
+		Reserved int                  `json:"reserved,omitempty"`
+		Items    int                  `json:"items"`
+		Base     graveler.MetaRangeID `json:"base,omitempty"`
+	}{b.ID, b.Head, count["added"], count["changed"], count["removed"], reserved, len(b.Items), b.Base}
+	uncommitted := fmt.Sprintf("%d added, %d changed, %d removed", view.Added, view.Changed, view.Removed)
+	if reserved > 0 {
+		uncommitted += fmt.Sprintf("; %d of these of noncurrent versions, delete markers or uploads", reserved)
+	}
 	return a.printer.record(view, "Branch", string(b.ID), "Head", string(b.Head),
-		"Uncommitted", fmt.Sprintf("%d added, %d changed, %d removed", view.Added, view.Changed, view.Removed),
+		"Uncommitted", uncommitted,
 		"Items", strconv.Itoa(view.Items), "Base", orDash(b.Base))
 }
