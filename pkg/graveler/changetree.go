@@ -36,7 +36,8 @@ func (p ChangeTreeParams) validate() error {
 // ChangeTree makes a commit whose tree is that of a branch's head with the changes that build returns (nil: none), and returns that commit. What is uncommitted on the branch stays, on top of it. In a change a nil Value removes
 // its key; keys must be in strictly ascending order. A change that changes nothing is allowed.
 //
-// build is called with the tree of the head that is about to be moved; if the branch moves meanwhile, other than by staging, it is called again with the new one, and must have no effects but what it returns. The sequence is read once, after build has returned. It may
+// build is called with the tree of the head that is about to be moved; if the record of the branch is rewritten meanwhile, as staging does not, it is called again, and must have no effects but what it returns. So what it finds out about the branch elsewhere, and is only
+// changed by those who rewrite the record too (such as by ProtectBranches), holds when the commit is made. The sequence is read once, after build has returned. It may
 // read the tree as it goes; the memory of a change may be used again when the next one is asked for.
 //
 // It returns ErrNoChanges where the tree stays the same, unless AllowEmpty is set; and ErrInvalidName, ErrInvalidValue or ErrTooLarge, with the number of the change and its key, where a change cannot be applied. On these, and
@@ -61,7 +62,7 @@ func (g *Graveler) changeTree(ctx context.Context, repo RepositoryID, branch Bra
 		return nil, err
 	}
 	p.Metadata = maps.Clone(p.Metadata)
-	return g.changeHead(ctx, r, branch, headMove{op: p.Op, uid: p.UID, actor: p.Committer, allowDirty: true, build: func(head *Commit) (*Commit, error) {
+	return g.changeHead(ctx, r, branch, headMove{op: p.Op, uid: p.UID, actor: p.Committer, allowDirty: true, exact: true, build: func(head *Commit) (*Commit, error) {
 		tree, err := g.changedTree(ctx, r, head.Tree, cmp.Or(p.Share, g.share), build)
 		if err == nil && tree == head.Tree && !p.AllowEmpty {
 			err = ErrNoChanges

@@ -322,3 +322,19 @@ func TestChangesOfTreesBesideCommits(t *testing.T) {
 		require.Equal(t, added, removed)
 	})
 }
+
+// What build reads of a repository's settings holds when the commit is made, if whoever changes them rewrites the branch records afterwards.
+func TestAChangeOfATreeIsBuiltAgainWhereTheBranchRecordIsRewritten(t *testing.T) {
+	ctx := t.Context()
+	h := newFixture(t)
+	built := 0
+	_, err := h.ChangeTree(ctx, "lake", "main", graveler.ChangeTreeParams{Op: graveler.OpLifecycle}, func(ctx context.Context, _ *graveler.Tree) (iter.Seq2[graveler.Entry, error], error) {
+		if built++; built == 1 {
+			require.NoError(t, h.Set(ctx, "lake", "main", graveler.Key("staged"), value("no rewriting")))
+			require.NoError(t, h.ProtectBranches(ctx, "lake", func(rules []graveler.ProtectionRule) ([]graveler.ProtectionRule, error) { return rules, nil }))
+		}
+		return changing(map[string]string{"a": "1"}), nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, built)
+}

@@ -17,6 +17,8 @@ type headMove struct {
 	actor string
 	// allowDirty lets uncommitted changes stay, on top of the new head. Without it they are ErrDirtyBranch.
 	allowDirty bool
+	// exact has build called again where the branch record was rewritten in any way.
+	exact bool
 	// build returns the new head for the present one: a commit that exists, or, without an ID, one that is to be made. It is called again where the branch has moved meanwhile.
 	build func(head *Commit) (*Commit, error)
 }
@@ -89,6 +91,9 @@ func (g *Graveler) judge(ctx context.Context, repo *Repository, id BranchID, op 
 func (g *Graveler) headPlan(ctx context.Context, m headMove, cur *Branch, base MetaRangeID, head *Commit) plan {
 	made := head.ID == ""
 	return func(next *Branch) (*Commit, error) {
+		if m.exact && next.Nonce != cur.Nonce {
+			return nil, errStale
+		}
 		now, err := g.moveTime(ctx, next.LastMove.Time)
 		if err != nil {
 			return nil, err
