@@ -41,7 +41,7 @@ var arrows = []struct {
 	{"pkg/graveler/...", []string{"pkg/graveler", "pkg/kv", "pkg/block"}},
 
 	{"pkg/catalog/...", []string{"pkg/catalog/...", "pkg/graveler", "pkg/graveler/metalog", "pkg/kv"}},
-	{"pkg/lifecycle/...", []string{"pkg/lifecycle/...", "pkg/catalog/...", "pkg/graveler", "pkg/graveler/metalog", "pkg/kv"}},
+	{"pkg/lifecycle/...", []string{"pkg/lifecycle/...", "pkg/catalog/...", "pkg/graveler", "pkg/graveler/extsort", "pkg/graveler/metalog", "pkg/kv"}},
 	{"pkg/migrate/...", []string{"pkg/migrate/...", "pkg/catalog/...", "pkg/graveler/...", "pkg/kv", "pkg/block"}},
 
 	{".", []string{"pkg/..."}},

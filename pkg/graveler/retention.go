@@ -21,6 +21,9 @@ type RetentionRule struct {
 // MaxRetentionDays is the largest number of days that a rule can name.
 const MaxRetentionDays = 36_500
 
+// Matches reports whether the rule is about a branch of this name, unless one before it is.
+func (r RetentionRule) Matches(id BranchID) bool { return matches(r.Pattern, string(id)) }
+
 func (r RetentionRule) validate() error {
 	why := unmatchable(r.Pattern)
 	switch {
@@ -52,7 +55,7 @@ type retentionRules []RetentionRule
 // horizon returns the time before which the history of a branch goes, in nanoseconds since the epoch; 0 where it is kept.
 func (rules retentionRules) horizon(id BranchID, now time.Time) int64 {
 	for _, r := range rules {
-		if !matches(r.Pattern, string(id)) {
+		if !r.Matches(id) {
 			continue
 		}
 		if r.Days == 0 {

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
+	"github.com/moraine-store/moraine/pkg/catalog/catalogpb"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
@@ -357,7 +359,6 @@ func TestAnEntryIsSeenAsAnObject(t *testing.T) {
 		{catalog.Place{Kind: catalog.KindCurrent, Key: "k"}, lifecycle.Current, "1", want.ContentIdentity},
 		{catalog.Place{Kind: catalog.KindNull, Key: "k", VersionID: "null"}, lifecycle.Noncurrent, "null", want.ContentIdentity},
 		{catalog.Place{Kind: catalog.KindNoncurrent, Key: "k", VersionID: "v"}, lifecycle.Noncurrent, "v", want.ContentIdentity},
-		{catalog.Place{Kind: catalog.KindUpload, Key: "k", UploadID: "u"}, lifecycle.Upload, "u", []byte("u")},
 	} {
 		want.Kind, want.VersionID, want.ContentIdentity = c.kind, c.version, c.identity
 		got, err := lifecycle.NewObject(c.place, value, catalog.VersioningEnabled)
@@ -365,10 +366,19 @@ func TestAnEntryIsSeenAsAnObject(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 
+	data, err := proto.Marshal(&catalogpb.UploadData{Object: &catalogpb.ObjectData{}, InitiatedAt: proto.Int64(7)})
+	require.NoError(t, err)
+	upload := catalog.Place{Kind: catalog.KindUpload, Key: "k", UploadID: "u"}
+	got, err := lifecycle.NewObject(upload, graveler.Value{Data: data}, catalog.VersioningEnabled)
+	require.NoError(t, err)
+	require.Equal(t, lifecycle.Object{
+		Kind: lifecycle.Upload, Key: "k", ContentIdentity: []byte("u"), VersionID: "u", ModifiedAt: time.Unix(0, 7).UTC(), Versioning: catalog.VersioningEnabled,
+	}, got)
+
 	stored.DeleteMarker = true
 	marker, err := catalog.Encode(stored)
 	require.NoError(t, err)
-	got, err := lifecycle.NewObject(catalog.Place{Kind: catalog.KindMarker, Key: "k"}, marker, catalog.VersioningEnabled)
+	got, err = lifecycle.NewObject(catalog.Place{Kind: catalog.KindMarker, Key: "k"}, marker, catalog.VersioningEnabled)
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.Marker, got.Kind)
 	require.True(t, got.DeleteMarker)
@@ -379,6 +389,7 @@ func TestAnEntryIsSeenAsAnObject(t *testing.T) {
 		want  error
 	}{
 		"no object":         {catalog.Place{Kind: catalog.KindCurrent, Key: "k"}, graveler.Value{Data: []byte("\xff")}, graveler.ErrInvalidValue},
+		"no upload":         {upload, graveler.Value{Data: []byte("\xff")}, graveler.ErrInvalidValue},
 		"a part":            {catalog.Place{Kind: catalog.KindPart, UploadID: "u", Part: 1}, value, graveler.ErrCorrupt},
 		"a marker as entry": {catalog.Place{Kind: catalog.KindCurrent, Key: "k"}, marker, graveler.ErrCorrupt},
 		"no marker":         {catalog.Place{Kind: catalog.KindMarker, Key: "k"}, value, graveler.ErrCorrupt},

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
+	"github.com/moraine-store/moraine/pkg/catalog/catalogpb"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
@@ -87,6 +89,13 @@ func encode(t require.TestingT, o catalog.Object) graveler.Value {
 	return v
 }
 
+// upload returns the value of the entry of a multipart upload.
+func upload(t require.TestingT, at time.Time) graveler.Value {
+	data, err := proto.Marshal(&catalogpb.UploadData{Object: &catalogpb.ObjectData{}, InitiatedAt: proto.Int64(at.UnixNano())})
+	require.NoError(t, err)
+	return graveler.Value{Identity: data, Data: data}
+}
+
 func TestTheRouterFindsWhatLookingAtEachActionDoes(t *testing.T) {
 	matches := map[lifecycle.ActionKind]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,6 +108,9 @@ func TestTheRouterFindsWhatLookingAtEachActionDoes(t *testing.T) {
 				Size: rapid.Int64Range(4, 7).Draw(t, "size"), DeleteMarker: kind == catalog.KindMarker,
 				Tags: rapid.SampledFrom([]map[string]string{nil, {"k": ""}, {"k": "v"}}).Draw(t, "tags"),
 			})
+			if kind == catalog.KindUpload {
+				value = upload(t, time.Unix(1, 0))
+			}
 			key := entryKey(kind, logical)
 			place, err := catalog.ParseKey(key)
 			require.NoError(t, err)

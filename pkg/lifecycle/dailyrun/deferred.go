@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
+)
+
+// runDeferred looks again at what was deferred to a time that has come.
+func (p *pass) runDeferred(ctx context.Context) {
+	sources := map[sourceID]*source{}
+	for _, s := range p.sources {
+		sources[s.id] = s
+	}
+	for _, sh := range p.shards {
+		if p.cut(ctx) {
+			return
+		}
+		if sh.ours() {
+			p.runDue(ctx, sh, sources)
+		}
+	}
+}
+
+func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*source) {
+	due := map[*source][]cursor.Deferred{}
+	n := 0
+	look := func() {
+		for s, all := range due {
+			if err := errors.Join(s.again(ctx, sh, all), s.close()); err != nil {
+				sh.behind = true
+				s.fail(ctx, fmt.Errorf("deferred objects: %w", err))
+			}
+		}
+		clear(due)
+		n = 0
+	}
+	for d, err := range p.records.Due(ctx, sh.number, p.now.UnixNano()) {
+		if err != nil {
+			sh.behind = true
+			p.fail(ctx, fmt.Errorf("shard %d: deferred objects: %w", sh.number, err))
+			continue
+		}
+		id := sourceID{d.RepositoryUID, d.BranchUID}
+		switch s := sources[id]; {
+		case s == nil:
+			p.stale = p.stale || !p.isLive(id)
+		case !s.ready:
+			sh.behind = sh.behind || s.report.Skipped == ""
+		default:
+			due[s] = append(due[s], d)
+			n++
+		}
+		if n == chunkItems {
+			look()
+		}
+	}
+	look()
+}
+
+// again looks at deferred objects, and forgets those that are done with.
+func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) error {
+	slices.SortFunc(all, func(a, b cursor.Deferred) int {
+		return cmp.Or(cmp.Compare(a.LogicalKey, b.LogicalKey), bytes.Compare(a.Key, b.Key))
+	})
+	var done, later []cursor.Deferred
+	var items []pending
+	var of []cursor.Deferred // the items
+	for _, d := range all {
+		due, found, err := s.lookAgain(ctx, d)
+		if undecodable(err) {
+			found, err = false, nil // it is not the object that was deferred
+		}
+		if err != nil {
+			return err
+		}
+		until, locked := time.Time{}, false
+		if found {
+			until, locked = s.lockOf(due)
+		}
+		switch {
+		case !found:
+			done = append(done, d)
+		case locked:
+			s.count(due.Action.Kind, lifecycle.SkippedObjectLock)
+			done = append(done, d)
+			later = s.appendLater(later, sh, d, until)
+		default:
+			items, of = append(items, pending{shard: sh, unit: d.Key, item: itemOf(due)}), append(of, d)
+		}
+	}
+	results, err := s.send(ctx, items)
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		switch {
+		case !r.Outcome.Settled() || r.Outcome == lifecycle.SkippedObjectLock && !r.Until.IsZero() && !r.Until.After(s.now):
+			sh.behind = true
+			continue
+		case r.Outcome == lifecycle.SkippedObjectLock:
+			later = s.appendLater(later, sh, of[i], r.Until)
+		}
+		done = append(done, of[i])
+	}
+	if s.DryRun != nil || !sh.ours() {
+		return nil
+	}
+	ctx, cancel := saver(ctx)
+	defer cancel()
+	if err := s.records.Defer(ctx, later...); err != nil {
+		return err
+	}
+	return s.records.RemoveDeferred(ctx, done...)
+}
+
+// appendLater defers an object once more. The end of a legal hold is not known, but when it comes it is a move.
+func (s *source) appendLater(later []cursor.Deferred, sh *shard, d cursor.Deferred, until time.Time) []cursor.Deferred {
+	if until.IsZero() {
+		return later
+	}
+	d.Shard, d.Due = sh.number, max(0, lifecycle.Nanoseconds(until))
+	return append(later, d)
+}
+
+// lookAgain judges a deferred object as it is now, by all rules.
+func (s *source) lookAgain(ctx context.Context, d cursor.Deferred) (walker.Due, bool, error) {
+	head, err := s.present(ctx)
+	if err != nil {
+		return walker.Due{}, false, err
+	}
+	o, err := head.Object(ctx, d.Key, max(walker.Counts(s.replay), walker.Counts(s.scan)))
+	if err != nil || o == nil || !bytes.Equal(o.ContentIdentity, d.Identity) {
+		return walker.Due{}, false, err
+	}
+	if gone, err := s.gone(ctx, o); gone || err != nil {
+		return walker.Due{}, false, err
+	}
+	return s.evaluator().Judge(ctx, o)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+)
+
+// prune removes the records of branches that are gone, or have no rules any more, where the pass has come across any. Pins go first: what is pinned by nobody's position would be so for ever.
+func (p *pass) prune(ctx context.Context) {
+	gone := map[sourceID]bool{}
+	for _, sh := range p.shards {
+		for id := range sh.positions {
+			if !p.isLive(id) {
+				gone[id] = true
+			}
+		}
+	}
+	if len(gone) == 0 && !p.stale || p.DryRun != nil || p.cut(ctx) {
+		return
+	}
+	kept := map[sourceID]bool{}
+	for id := range maps.Keys(gone) {
+		if err := p.unpin(ctx, id); err != nil {
+			kept[id] = true
+			p.fail(ctx, fmt.Errorf("branch %s is gone: %w", id.branch, err))
+		}
+	}
+	_, err := p.records.Prune(ctx, func(repositoryUID, branchUID string) bool {
+		id := sourceID{repositoryUID, branchUID}
+		return kept[id] || p.isLive(id)
+	})
+	p.fail(ctx, err)
+}
+
+func (p *pass) unpin(ctx context.Context, id sourceID) error {
+	repo, ok := p.repositories[id.repository]
+	if !ok {
+		return nil // the pins have gone with it
+	}
+	for shard := range lifecycle.Shards {
+		err := p.Store.RemovePin(ctx, repo, pinOwner(shard, id.branch))
+		if err != nil && !errors.Is(err, graveler.ErrRepositoryNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveCursors saves how far the shards have come, and fills in the report. A dry run has come no further.
+func (p *pass) saveCursors(ctx context.Context) {
+	var changed []cursor.Cursor
+	any := false
+	for _, sh := range p.shards {
+		if !sh.ours() || p.DryRun != nil {
+			sh.cursor = sh.stored
+			continue
+		}
+		any = true
+		if now := p.now.UnixNano(); !sh.behind && !p.cut(ctx) && now >= sh.cursor.Time {
+			sh.cursor.Time, sh.cursor.RuleSetHash, sh.cursor.PromotedHash = now, p.snapshot.ReplayContentHash(), p.snapshot.PromotedHash(p.window(p.snapshot))
+		}
+		if sh.cursor != sh.stored {
+			changed = append(changed, sh.cursor)
+		}
+	}
+	saving, cancel := saver(ctx)
+	defer cancel()
+	if err := p.records.SaveCursors(saving, changed...); err != nil {
+		p.unsaved = true
+		p.fail(ctx, err)
+	}
+	p.unsaved = p.unsaved || !any
+	for _, sh := range p.shards {
+		c := sh.cursor
+		p.report.Shards = append(p.report.Shards, ShardReport{
+			Shard: sh.number, Time: timeOf(c.Time), LastWalked: timeOf(c.LastWalked), Events: sh.events, Took: time.Since(p.began),
+		})
+	}
+}
+
+// timeOf returns a time of a record, where 0 is none.
+func timeOf(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
+)
+
+// Explanation is what rules have in store for an object.
+type Explanation struct {
+	walker.Object
+	// Since is since when the branch shows the object, without a break; zero where the log does not go back so far.
+	Since time.Time
+	// Actions are those of all rules, in their order.
+	Actions []ActionExplanation
+}
+
+// ActionExplanation is what one action of a rule has in store for an object.
+type ActionExplanation struct {
+	*engine.CompiledAction
+	// Acts is set where the action will be carried out, as things are, and At is when it is due: not after now where the next pass does it.
+	Acts bool
+	At   time.Time
+	// Why says why it will not be, or why not earlier.
+	Why string
+}
+
+// Explain says which rules will act on the objects of a key as a branch has them committed ("": the default branch), when, and why not earlier. A branch that has no rules is ErrNoConfiguration. It reads the whole log of the branch.
+func Explain(ctx context.Context, c Config, repo graveler.RepositoryID, branch graveler.BranchID, key string) ([]Explanation, error) {
+	c.Holder = nil
+	p, err := newPass(c)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.Store.GetRepository(ctx, repo)
+	if err == nil {
+		_, err = p.repository(ctx, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("repository %s: %w", repo, err)
+	}
+	if branch == "" {
+		branch = r.DefaultBranch
+	}
+	for _, s := range p.sources {
+		if s.target.Branch == branch {
+			all, err := s.explain(ctx, key)
+			return all, errors.Join(err, s.close())
+		}
+	}
+	return nil, fmt.Errorf("branch %s/%s: %w", repo, branch, ErrNoConfiguration)
+}
+
+func (s *source) explain(ctx context.Context, key string) (all []Explanation, err error) {
+	if s.report.Skipped != "" {
+		return nil, fmt.Errorf("%s/%s is left out: %s", s.target.Repository, s.target.Branch, s.report.Skipped)
+	}
+	if s.unfrozen != nil {
+		return nil, s.unfrozen
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	head, err := s.present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for o, err := range head.Group(key).Objects(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Explanation{Object: *o})
+	}
+	for i := range all {
+		if err := s.explainOne(ctx, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *source) explainOne(ctx context.Context, x *Explanation) error {
+	spans, err := s.shown(ctx, &x.Object)
+	if err != nil {
+		return err
+	}
+	if n := len(spans); n > 0 {
+		x.Since = timeOf(spans[n-1].from)
+	}
+	for _, a := range s.snapshot.Actions(s.target.Repository) {
+		one := ActionExplanation{CompiledAction: a}
+		if one.Why = whyNot(a, &x.Object.Object); one.Why == "" {
+			s.explainTime(&one, x, spans)
+		}
+		x.Actions = append(x.Actions, one)
+	}
+	return nil
+}
+
+// explainTime says when an action that is meant for an object is due.
+func (s *source) explainTime(one *ActionExplanation, x *Explanation, spans []span) {
+	a, o := one.CompiledAction, &x.Object.Object
+	replayed := slices.ContainsFunc(s.replay, func(b *engine.CompiledAction) bool { return b.Delay == a.Delay })
+	switch {
+	case a.Kind.Replay() && replayed:
+		one.At, one.Acts = s.nextDue(a.Delay, spans)
+		if one.Why = "the branch has not shown it long enough"; one.Acts {
+			one.Why = fmt.Sprintf("the branch shows it since %s; that and %d days, by the calendar", x.Since.Format(time.RFC3339), a.Delay)
+		}
+	default:
+		one.At, one.Acts = lifecycle.Due(&a.Action, o, s.calendar())
+		one.Why = "its own times say so"
+		if !one.Acts {
+			one.Why = "it is not known when it was stored"
+		}
+	}
+	until, locked := o.Locked(one.At)
+	if until2, now := o.Locked(s.now); now && until2.IsZero() {
+		until, locked = until2, now
+	}
+	if !one.Acts || !locked || !a.Permanent(o) {
+		return
+	}
+	if one.Acts = !until.IsZero(); !one.Acts {
+		one.Why = "it is under legal hold"
+		return
+	}
+	one.At, one.Why = until, fmt.Sprintf("it is retained until %s", until.Format(time.RFC3339))
+}
+
+// whyNot says why an action is not meant for an object, "" where it is.
+func whyNot(a *engine.CompiledAction, o *lifecycle.Object) string {
+	f := &a.Rule.Filter
+	switch {
+	case !a.Active:
+		return "the rule is disabled"
+	case !a.Kind.On(o.Kind):
+		return fmt.Sprintf("it is not about a %s object", o.Kind)
+	case f.Prefix != nil && !strings.HasPrefix(o.Key, *f.Prefix):
+		return fmt.Sprintf("the key does not begin with %q", *f.Prefix)
+	case f.SizeGreaterThan != nil && o.Size <= *f.SizeGreaterThan:
+		return fmt.Sprintf("its %d bytes are not more than %d", o.Size, *f.SizeGreaterThan)
+	case f.SizeLessThan != nil && o.Size >= *f.SizeLessThan:
+		return fmt.Sprintf("its %d bytes are not less than %d", o.Size, *f.SizeLessThan)
+	case !a.Accepts(o):
+		return "it does not have all the tags"
+	case o.Kind == lifecycle.Marker && !o.Sole:
+		return "the delete marker is not the only version"
+	case !a.Applies(o):
+		return fmt.Sprintf("it has %d newer noncurrent versions, and %d are kept", o.NewerNoncurrent, a.NewerNoncurrent)
+	default:
+		return ""
+	}
+}
+
+// span is a time during which the branch showed an object; through is 0 where it still does.
+type span struct{ from, through int64 }
+
+// nextDue returns when an object is due that the branch showed then and then.
+func (s *source) nextDue(delay int, spans []span) (at time.Time, ok bool) {
+	horizon := max(0, lifecycle.Nanoseconds(s.calendar().Horizon(delay, s.now)))
+	for _, one := range spans {
+		if one.through != 0 && one.through <= horizon {
+			continue
+		}
+		if due := s.calendar().Due(delay, time.Unix(0, one.from)); !ok || due.Before(at) {
+			at, ok = due, true
+		}
+	}
+	return at, ok
+}
+
+// shown returns when the branch showed an object, by what is left of its log.
+func (s *source) shown(ctx context.Context, o *walker.Object) (spans []span, err error) {
+	start := int64(0)
+	first, err := s.feed.HeadAt(ctx, s.log, start)
+	var truncated *graveler.LogTruncatedError
+	if errors.As(err, &truncated) {
+		start = truncated.Earliest
+		first, err = s.feed.HeadAt(ctx, s.log, start)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var last graveler.MetaRangeID
+	look := func(at int64, tree graveler.MetaRangeID) error {
+		if tree == last {
+			return nil
+		}
+		last = tree
+		t, err := s.open(ctx, tree)
+		if err != nil {
+			return err
+		}
+		v, err := t.Entry(o.Entry)
+		there := v != nil && sameContent(o.Entry, *v, o.ContentIdentity)
+		n := len(spans)
+		open := n > 0 && spans[n-1].through == 0
+		switch {
+		case there && !open:
+			spans = append(spans, span{from: at})
+		case !there && open:
+			spans[n-1].through = at
+		}
+		return errors.Join(err, t.Close())
+	}
+	if err := look(first.Time, first.Tree); err != nil {
+		return nil, err
+	}
+	log := graveler.LogName{Branch: s.log.Branch, UID: s.log.UID}
+	for m, err := range s.Store.MoveLog(ctx, s.target.Repository, log, start, s.head.Time) {
+		if err == nil {
+			err = look(m.Time, m.NewTree)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return spans, nil
+}

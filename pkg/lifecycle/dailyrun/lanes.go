@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
+)
+
+// rounds: what was left unfinished, and then the next step.
+const rounds = 2
+
+// runLanes takes the steps of all lanes of the source, and saves how far they have come.
+func (s *source) runLanes(ctx context.Context) {
+	if s.report.Skipped != "" {
+		return
+	}
+	err := s.unfrozen
+	if err == nil {
+		err = s.prepare(ctx)
+	}
+	for range rounds {
+		if err == nil {
+			err = s.step(ctx)
+		}
+	}
+	if err = errors.Join(err, s.close(), s.save(ctx)); err != nil {
+		s.behindAll()
+		s.fail(ctx, err)
+	}
+	for _, p := range s.positions {
+		for _, l := range p.lanes {
+			if l.Step != nil {
+				p.behind = true
+			}
+			if l.Blocked != nil {
+				s.report.Blocked++
+			}
+			if at := timeOf(l.WaitingUntil); s.report.WaitingUntil.IsZero() || !at.IsZero() && at.Before(s.report.WaitingUntil) {
+				s.report.WaitingUntil = at
+			}
+		}
+	}
+}
+
+func (s *source) behindAll() {
+	for _, sh := range s.shards {
+		sh.behind = true
+	}
+}
+
+// prepare reads what all lanes start from.
+func (s *source) prepare(ctx context.Context) error {
+	for _, sh := range s.shards {
+		if sh.ours() {
+			s.positions = append(s.positions, s.newPosition(sh))
+		}
+	}
+	replay, scan := s.snapshot.RulesForShard(0, s.retention) // the rules of all shards are the same
+	s.scan = scan.Actions(s.target.Repository)
+	for _, delay := range replay.Lanes(s.target.Repository) {
+		actions := replay.Lane(s.target.Repository, delay)
+		covered, err := s.covered(ctx, delay)
+		if err != nil {
+			return err
+		}
+		if covered {
+			s.replay = append(s.replay, actions...)
+		} else {
+			s.scan = append(s.scan, actions...)
+		}
+	}
+	s.prefixes = walker.PrefixesOf(s.replay, s.scan)
+	s.ready = true
+	return nil
+}
+
+// covered reports whether the log goes back as far as the lanes of a delay need it. What they stand at is pinned, so that before that nothing is needed, which happens where the clock was set back.
+func (s *source) covered(ctx context.Context, delay int) (bool, error) {
+	_, err := s.horizon(ctx, delay, s.head)
+	if errors.Is(err, graveler.ErrLogTruncated) {
+		return len(s.positions) > 0 && !slices.ContainsFunc(s.positions, func(p *position) bool {
+			return !slices.ContainsFunc(p.lanes, func(l *cursor.Lane) bool { return l.Delay == delay })
+		}), nil
+	}
+	return err == nil, err
+}
+
+// needed returns the lanes that the rules need, by delay, with the hashes of their rules.
+func (s *source) needed() map[int][32]byte {
+	lanes := map[int][32]byte{}
+	for _, delay := range s.delays() {
+		lanes[delay] = s.hash(s.lane(delay))
+	}
+	if len(s.scan) > 0 || slices.ContainsFunc(s.replay, func(a *engine.CompiledAction) bool {
+		return a.Kind != lifecycle.AbortMPU // what depends on other versions
+	}) {
+		lanes[0] = s.hash(s.scan)
+	}
+	return lanes
+}
+
+// delays returns those of the lanes that replay, ascending.
+func (s *source) delays() []int {
+	var delays []int
+	for _, a := range s.replay {
+		delays = append(delays, a.Delay)
+	}
+	slices.Sort(delays)
+	return slices.Compact(delays)
+}
+
+// lane returns the actions of a delay, the preferred first.
+func (s *source) lane(delay int) []*engine.CompiledAction {
+	actions := slices.DeleteFunc(slices.Clone(s.replay), func(a *engine.CompiledAction) bool { return a.Delay != delay })
+	slices.SortStableFunc(actions, walker.Prefer)
+	return actions
+}
+
+// hash covers what actions mean, whether their dates have come, and the calendar; not their order.
+func (s *source) hash(actions []*engine.CompiledAction) [32]byte {
+	var each [][]byte
+	for _, a := range actions {
+		passed := byte(0)
+		if a.Kind == lifecycle.ExpirationDate && !a.Date.After(s.now) {
+			passed = 1
+		}
+		each = append(each, append(bytes.Clone(a.RuleHash[:]), passed))
+	}
+	slices.SortFunc(each, bytes.Compare)
+	h := sha256.New()
+	fmt.Fprintf(h, "moraine lifecycle lane 1\n%s\n%d\n%s\n", s.versioning, s.Day, s.DayBoundary)
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(each))))
+	for _, one := range each {
+		h.Write(one)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// step gives each lane its next step, unless it has one, and takes the steps. An error of one lane is taken note of and stops no other.
+func (s *source) step(ctx context.Context) error {
+	needed := s.needed()
+	for _, p := range s.positions {
+		p.drop(needed)
+		for delay, hash := range needed {
+			if err := s.plan(ctx, p.lane(delay), hash); err != nil {
+				return err
+			}
+		}
+	}
+	for _, delay := range append(s.delays(), 0) { // what has no delay comes last, since it looks at what the others leave
+		for _, g := range s.groups(delay) {
+			if s.cut(ctx) {
+				s.behindAll()
+				return nil
+			}
+			if err := s.take(ctx, g); err != nil {
+				g.behind()
+				s.fail(ctx, laneError(delay, err))
+			}
+		}
+	}
+	return nil
+}
+
+func laneError(delay int, err error) error { return fmt.Errorf("lane of %d days: %w", delay, err) }
+
+// plan gives a lane its next step, where it has none and there is something to do.
+func (s *source) plan(ctx context.Context, l *cursor.Lane, hash [32]byte) error {
+	changed := l.Head != (cursor.Point{}) && l.RulesHash != hash
+	if l.Step != nil {
+		changed = l.Step.RulesHash != hash
+	}
+	switch {
+	case changed && (l.Delay > 0 || len(s.scan) > 0):
+		*l = cursor.Lane{Delay: l.Delay}
+	case changed && l.Step != nil: // nothing is left that a cold start would find
+		l.Step.RulesHash = hash
+	case changed:
+		l.RulesHash = hash
+	}
+	if l.Step != nil || s.stepped[l] || s.head.Time == 0 || s.head.Time < l.Head.Time {
+		return nil
+	}
+	cold := l.Head == (cursor.Point{})
+	head := s.head
+	if !cold {
+		var err error
+		if head, err = s.affordable(ctx, l.Head); err != nil {
+			return err
+		}
+	}
+	step := &cursor.Step{Head: head, RulesHash: hash}
+	switch {
+	case l.Delay > 0:
+		horizon, err := s.horizon(ctx, l.Delay, head)
+		if errors.Is(err, graveler.ErrLogTruncated) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if step.Horizon = horizon; horizon.Time < l.Horizon.Time {
+			return nil
+		}
+	case cold && len(s.scan) == 0:
+		l.Head, l.RulesHash = head, hash
+		return nil
+	}
+	if cold || step.Head != l.Head || step.Horizon != l.Horizon {
+		l.Step, s.stepped[l] = step, true
+	}
+	return nil
+}
+
+// group are lanes of one delay that have the same step to take, and so can share the reading.
+type group struct {
+	delay int
+	lanes map[int]*cursor.Lane // by shard
+	of    map[int]*position
+	step  cursor.Step
+	from  cursor.Lane // Horizon and Head
+	after graveler.Key
+}
+
+func (g *group) behind() {
+	for _, p := range g.of {
+		p.behind = true
+	}
+}
+
+func (g *group) cold() bool { return g.from.Head == (cursor.Point{}) }
+
+// groups returns the lanes of a delay that have a step to take and were not stopped.
+func (s *source) groups(delay int) []*group {
+	type same struct{ h0, m0, h1, m1 cursor.Point }
+	var groups []*group
+	by := map[same]*group{}
+	for _, p := range s.positions {
+		i := slices.IndexFunc(p.lanes, func(l *cursor.Lane) bool { return l.Delay == delay })
+		if i < 0 || p.lanes[i].Step == nil || !p.ours() || s.stopped[p.lanes[i]] {
+			continue
+		}
+		l := p.lanes[i]
+		key := same{l.Horizon, l.Head, l.Step.Horizon, l.Step.Head}
+		g := by[key]
+		if g == nil {
+			g = &group{delay: delay, lanes: map[int]*cursor.Lane{}, of: map[int]*position{}, step: *l.Step, from: *l, after: l.Step.KeyDone}
+			by[key] = g
+			groups = append(groups, g)
+		}
+		g.lanes[p.number], g.of[p.number] = l, p
+		if bytes.Compare(l.Step.KeyDone, g.after) < 0 {
+			g.after = l.Step.KeyDone
+		}
+	}
+	return groups
+}
+
+// take takes the step of a group.
+func (s *source) take(ctx context.Context, g *group) error {
+	c := newChunk(s, g)
+	read := s.replayed
+	if g.delay == 0 {
+		read = s.touchedGroups
+	}
+	err := read(ctx, g, c)
+	if errors.Is(err, graveler.ErrLogTruncated) {
+		for _, l := range g.lanes { // the events are lost, so that everything is looked at
+			*l = cursor.Lane{Delay: g.delay, Step: &cursor.Step{Horizon: g.step.Horizon, Head: g.step.Head, RulesHash: g.step.RulesHash}}
+		}
+		return nil
+	}
+	whole := err == nil && !c.over
+	if err == nil {
+		err = c.flush(ctx)
+	}
+	for _, l := range g.lanes {
+		s.stopped[l] = s.stopped[l] || c.over // what is left is for the next pass
+	}
+	if err != nil || !whole {
+		g.behind()
+		return err
+	}
+	return c.finish(ctx)
+}

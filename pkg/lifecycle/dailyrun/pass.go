@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/moraine-store/moraine/pkg/catalog"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/metalog"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
+	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
+)
+
+// Run makes one pass and returns what it did, also with an error. What is wrong with one source, lane, shard or walk keeps no other from its turn; the error joins all. Settings that make no sense are graveler.ErrInvalidValue, and
+// then nothing is done. When ctx ends, what was done is saved and the error matches ctx's.
+//
+// Passes may run at the same time, in any processes: where they act on one shard, they do some things twice, which changes nothing.
+//
+// Memory is some tens of megabytes, and what a chunk of 128k removals takes. Keys of changes are sorted on disk beyond a bound. A pass in which nothing changed and nothing fell due reads a few records per repository and shard.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	p, err := newPass(c)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, p.MaxRuntime)
+	defer cancel()
+	p.run(bounded)
+	if ctx.Err() != nil {
+		p.errs = append(p.errs, context.Cause(ctx))
+	}
+	p.report.Took = time.Since(p.began)
+	return p.report, errors.Join(p.errs...)
+}
+
+// newPass freezes the time.
+func newPass(c Config) (*pass, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	buckets, err := catalog.New(catalog.Config{Store: c.Store})
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{
+		Config: c, began: time.Now(), now: c.Now().UTC(), buckets: buckets, records: cursor.New(c.Records), feed: metalog.New(c.Store), dispatcher: c.Dispatcher,
+		unknown: map[string]bool{}, repositories: map[string]graveler.RepositoryID{},
+	}
+	p.report = &Report{Now: p.now, DryRun: c.DryRun != nil, Outcomes: map[Dispatched]int{}}
+	if p.dispatcher == nil {
+		p.dispatcher = &dispatch.Mover{Store: c.Store, Buckets: buckets, Committer: "lifecycle", Now: c.Now}
+	}
+	p.dispatcher = &dispatch.Retrier{Dispatcher: p.dispatcher}
+	return p, nil
+}
+
+// pass is one run.
+type pass struct {
+	Config
+	began      time.Time
+	now        time.Time
+	buckets    *catalog.Catalog
+	records    *cursor.Store
+	feed       *metalog.Reader
+	dispatcher dispatch.Dispatcher
+
+	shards       []*shard
+	byNumber     [lifecycle.Shards]*shard
+	sources      []*source
+	snapshot     *engine.Snapshot                 // of all repositories
+	unknown      map[string]bool                  // UIDs of repositories whose sources are not known; nil: that is so of all
+	stale        bool                             // there are records of sources that are gone
+	repositories map[string]graveler.RepositoryID // all, by UID
+	report       *Report
+	errs         []error
+	unsaved      bool // something could not be saved, or there was nothing to save
+}
+
+func (p *pass) run(ctx context.Context) {
+	p.begin(ctx)
+	defer func() {
+		for _, s := range p.shards {
+			s.done()
+		}
+	}()
+	for _, s := range p.rotated() {
+		if !p.cut(ctx) {
+			s.runLanes(ctx)
+		}
+	}
+	p.walk(ctx)
+	p.runDeferred(ctx)
+	p.prune(ctx)
+	p.saveCursors(ctx)
+	p.report.Took = time.Since(p.began)
+	for _, s := range p.sources {
+		p.report.Sources = append(p.report.Sources, s.report)
+	}
+	if p.Observer != nil && !p.unsaved {
+		p.Observer.Saved(p.report)
+	}
+}
+
+// begin reads what the pass works on.
+func (p *pass) begin(ctx context.Context) {
+	for _, n := range p.heldShards() {
+		p.hold(ctx, n)
+	}
+	p.findSources(ctx)
+}
+
+// rotated returns the sources, beginning with another one each time, so that those at the end get their turn too where passes are cut off.
+func (p *pass) rotated() []*source {
+	n := len(p.sources)
+	if n == 0 {
+		return nil
+	}
+	first := int(uint64(p.now.UnixNano()/int64(p.MaxRuntime)) % uint64(n))
+	return append(append([]*source{}, p.sources[first:]...), p.sources[:first]...)
+}
+
+// cut reports whether the pass has to end.
+func (p *pass) cut(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		p.report.CutOff = true
+	}
+	return p.report.CutOff
+}
+
+// fail takes note of an error, unless it is that the pass has to end.
+func (p *pass) fail(ctx context.Context, err error) {
+	if err == nil || p.cut(ctx) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return
+	}
+	p.errs = append(p.errs, err)
+	p.report.Errors = len(p.errs)
+}
+
+// saver returns the context in which what was done is saved, which does not end with the pass.
+func saver(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), saving)
+}
+
+// shard is one that the pass works on.
+type shard struct {
+	number    int
+	work      context.Context // ends when the shard is no longer this process's
+	done      func()
+	cursor    cursor.Cursor
+	stored    cursor.Cursor // as it is in the records
+	positions map[sourceID]cursor.Position
+	failed    bool // nothing is done or saved
+	behind    bool // something that was due has not been done
+	events    int
+}
+
+// sourceID names a source in records.
+type sourceID struct{ repository, branch string }
+
+// ours reports whether the shard may be worked on.
+func (s *shard) ours() bool { return !s.failed && s.work.Err() == nil }
+
+func (p *pass) heldShards() []int {
+	if p.Holder == nil {
+		return p.Shards
+	}
+	var held []int
+	for _, n := range p.Holder.Shards() {
+		for _, wanted := range p.Shards {
+			if n == wanted {
+				held = append(held, n)
+			}
+		}
+	}
+	return held
+}
+
+// hold begins work on a shard, and reads its records.
+func (p *pass) hold(ctx context.Context, n int) {
+	s := &shard{number: n, work: context.WithoutCancel(ctx), done: func() {}, positions: map[sourceID]cursor.Position{}}
+	if p.Holder != nil {
+		work, done, ok := p.Holder.Hold(s.work, n)
+		if !ok {
+			return
+		}
+		s.work, s.done = work, done
+	}
+	p.shards, p.byNumber[n] = append(p.shards, s), s
+	var err error
+	if s.cursor, _, err = p.records.Cursor(ctx, n); err == nil {
+		s.cursor.Shard = n
+		s.stored = s.cursor
+		for position, malformed := range p.records.Positions(ctx, n) {
+			if malformed != nil {
+				err = malformed
+				break
+			}
+			s.positions[sourceID{position.RepositoryUID, position.BranchUID}] = position
+		}
+	}
+	if err != nil {
+		s.failed = true
+		p.fail(ctx, fmt.Errorf("shard %d: %w", n, err))
+	}
+}
+
+// shardOf returns the shard of a key, nil where the pass does not work on it.
+func (p *pass) shardOf(repo graveler.RepositoryID, key string) *shard {
+	if s := p.byNumber[lifecycle.ShardOf(repo, key)]; s != nil && s.ours() {
+		return s
+	}
+	return nil
+}

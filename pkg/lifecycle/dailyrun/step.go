@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/moraine-store/moraine/pkg/catalog"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
+	"github.com/moraine-store/moraine/pkg/lifecycle/router"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
+)
+
+// replayed reads the candidates of a lane with a delay, and hands over what is due.
+func (s *source) replayed(ctx context.Context, g *group, c *chunk) (err error) {
+	empty := s.Store.EmptyTree()
+	if g.step.Horizon.Tree == empty {
+		return nil // nothing was there so long ago
+	}
+	l := newReplay(s, g.delay)
+	if l.horizon, err = s.open(ctx, g.step.Horizon.Tree); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.horizon.Close()) }()
+	from := g.from.Horizon.Tree
+	if g.cold() {
+		from = empty
+	}
+	fell := s.fellDue(ctx, from, g.step.Horizon.Tree, g.after)
+	put := none
+	if w := (window{g.from.Head.Time, g.step.Head.Time}); !g.cold() && w.from < w.through {
+		t, err := s.window(ctx, w)
+		if err != nil {
+			return err
+		}
+		put = sortedAfter(ctx, t.puts, g.after)
+	}
+	for key, err := range merged(fell, put) {
+		if err == nil {
+			err = l.candidate(ctx, key, c)
+		}
+		if err == nil {
+			err = c.passed(ctx, key)
+		}
+		if err != nil || c.over {
+			return err
+		}
+	}
+	return nil
+}
+
+func none(func(graveler.Key, error) bool) {}
+
+// fellDue yields the keys of the entries that came between two trees.
+func (s *source) fellDue(ctx context.Context, from, to graveler.MetaRangeID, after graveler.Key) iter.Seq2[graveler.Key, error] {
+	return func(yield func(graveler.Key, error) bool) {
+		for d, err := range s.Store.DiffTrees(ctx, s.target.Repository, from, to, graveler.DiffOptions{After: after}) {
+			if (err != nil || d.Right != nil) && !yield(d.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+// merged yields the keys of two sorted sequences in order, each once.
+func merged(a, b iter.Seq2[graveler.Key, error]) iter.Seq2[graveler.Key, error] {
+	return func(yield func(graveler.Key, error) bool) {
+		nextA, stopA := iter.Pull2(a)
+		defer stopA()
+		nextB, stopB := iter.Pull2(b)
+		defer stopB()
+		keyA, errA, moreA := nextA()
+		keyB, errB, moreB := nextB()
+		for moreA || moreB {
+			if err := errors.Join(errA, errB); err != nil {
+				yield(nil, err)
+				return
+			}
+			order := bytes.Compare(keyA, keyB)
+			key := keyA
+			if !moreA || moreB && order > 0 {
+				key = keyB
+			}
+			takeA, takeB := moreA && bytes.Equal(key, keyA), moreB && bytes.Equal(key, keyB)
+			if !yield(key, nil) {
+				return
+			}
+			if takeA {
+				keyA, errA, moreA = nextA()
+			}
+			if takeB {
+				keyB, errB, moreB = nextB()
+			}
+		}
+	}
+}
+
+// replay judges the candidates of a lane.
+type replay struct {
+	*source
+	delay    int
+	actions  []*engine.CompiledAction
+	prefixes walker.Prefixes
+	router   *router.Router
+	counts   int
+	markers  bool // actions about noncurrent versions, one of which a delete marker may be
+	horizon  *walker.Tree
+	match    router.Match
+}
+
+func newReplay(s *source, delay int) *replay {
+	actions := s.lane(delay)
+	return &replay{
+		source: s, delay: delay, actions: actions, prefixes: walker.PrefixesOf(actions), router: router.New(actions), counts: walker.Counts(actions),
+		markers: slices.ContainsFunc(actions, func(a *engine.CompiledAction) bool { return a.Kind.On(lifecycle.Noncurrent) }),
+	}
+}
+
+// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more.
+func (l *replay) candidate(ctx context.Context, key graveler.Key, c *chunk) error {
+	if !l.prefixes.Cover(key) {
+		return nil
+	}
+	place, err := catalog.ParseKey(key)
+	if err != nil {
+		return nil // it is no entry that a bucket has
+	}
+	sh := c.wants(place.Key, key)
+	if sh == nil {
+		return nil
+	}
+	head, err := l.present(ctx)
+	if err != nil {
+		return err
+	}
+	value, err := head.Entry(key)
+	if err != nil || value == nil {
+		return err
+	}
+	o, a, err := l.judge(ctx, head, place, key, *value)
+	if undecodable(err) {
+		c.refuse(sh, key, err.Error())
+		l.fail(ctx, laneError(l.delay, err))
+		return nil
+	}
+	if err != nil || a == nil {
+		return err
+	}
+	then, err := l.horizon.Entry(key)
+	if err != nil || then == nil || !then.Same(value) && !sameContent(key, *then, o.ContentIdentity) {
+		return err
+	}
+	e := l.evaluator()
+	return c.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
+}
+
+// judge returns the object in an entry of the head, and the first action of the lane that is meant for it as it stands among its siblings.
+func (l *replay) judge(ctx context.Context, head *walker.Tree, place catalog.Place, key graveler.Key, value graveler.Value) (*walker.Object, *engine.CompiledAction, error) {
+	marker := place.Kind == catalog.KindMarker
+	matched, err := l.router.Match(key, value, &l.match)
+	if err != nil || !matched && !(marker && l.markers) {
+		return nil, nil, err
+	}
+	if place.Kind == catalog.KindCurrent || place.Kind == catalog.KindUpload {
+		return &walker.Object{Object: l.match.Object, Entry: key}, l.match.Actions[0], nil
+	}
+	o, err := head.Object(ctx, key, l.counts)
+	if err != nil || o == nil {
+		return nil, nil, err
+	}
+	for _, a := range l.actions {
+		if a.Applies(&o.Object) {
+			return o, a, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+// undecodable reports whether an error is that an entry holds no object.
+func undecodable(err error) bool {
+	return errors.Is(err, graveler.ErrInvalidValue) || errors.Is(err, graveler.ErrCorrupt)
+}
+
+// evaluator judges by all rules of the source.
+func (s *source) evaluator() *walker.Evaluator {
+	return &walker.Evaluator{Replay: s.replay, Scan: s.scan, Held: s.held, Calendar: s.calendar(), Now: s.now}
+}
+
+// touchedGroups looks at the keys that moves have touched, or at all of them in a lane that starts cold, for what has no delay or depends on the other versions of a key.
+func (s *source) touchedGroups(ctx context.Context, g *group, c *chunk) error {
+	e := s.evaluator()
+	e.Siblings = true
+	if g.cold() {
+		return s.allGroups(ctx, e, string(g.after), c)
+	}
+	t, err := s.window(ctx, window{g.from.Head.Time, g.step.Head.Time})
+	if err != nil {
+		return err
+	}
+	for key, err := range sortedAfter(ctx, t.keys, g.after) {
+		if err == nil {
+			var head *walker.Tree
+			if head, err = s.present(ctx); err == nil {
+				err = s.evaluate(ctx, e, head.Group(string(key)), c)
+			}
+		}
+		if err != nil || c.over {
+			return err
+		}
+	}
+	return nil
+}
+
+// allGroups looks at all keys of the newest head behind one.
+func (s *source) allGroups(ctx context.Context, e *walker.Evaluator, after string, c *chunk) (err error) {
+	t, err := s.open(ctx, s.head.Tree)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for g, err := range t.Groups(after) {
+		if err == nil {
+			err = s.evaluate(ctx, e, g, c)
+		}
+		if err != nil || c.over {
+			return err
+		}
+	}
+	return nil
+}
+
+// evaluate hands over what is due of a key.
+func (s *source) evaluate(ctx context.Context, e *walker.Evaluator, g *walker.Group, c *chunk) error {
+	unit := graveler.Key(g.Key)
+	if !s.prefixes.CoverKey(g.Key) {
+		return c.passed(ctx, unit)
+	}
+	if sh := c.wants(g.Key, unit); sh != nil {
+		for due, err := range e.Evaluate(ctx, g) {
+			if undecodable(err) {
+				c.refuse(sh, unit, err.Error())
+				s.fail(ctx, err)
+				break
+			}
+			if err == nil {
+				err = c.add(ctx, sh, unit, due)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return c.passed(ctx, unit)
+}
