@@ -185,7 +185,7 @@ func (w *world) freeze() ([]frozen, error) {
 	return all, nil
 }
 
-// memory is what is kept of earlier passes to judge the next: how far the clock had come, and what was due and not done because the pass was cut off or blocked. Such a pass is finished by the next.
+// memory is what is kept of earlier passes to judge the next: how far the clock had come, and what was due and not done because the pass was cut off or blocked. Such a pass is finished by the next, also where the clock was set back and it would not be due.
 type memory struct {
 	latest  time.Time
 	pending map[string]map[string]due // by branch UID
@@ -253,7 +253,7 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	for id, o := range removed {
 		_, isDue := f.may[id]
 		_, wasDue := pending[id]
-		if !isDue && !wasDue && !o.madeWay {
+		if !isDue && !(wasDue && back) && !o.madeWay {
 			wrong = append(wrong, fmt.Sprintf("%s %s was removed and not due", o.Kind, id))
 		}
 	}

@@ -28,6 +28,12 @@ func (s *source) replayed(ctx context.Context, g *group, c *chunk) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.horizon.Close()) }()
+	if l.today, err = s.laterHorizon(ctx, g); err != nil {
+		return err
+	}
+	if l.today != nil {
+		defer func() { err = errors.Join(err, l.today.Close()) }()
+	}
 	from := g.from.Horizon.Tree
 	if g.cold() {
 		from = empty
@@ -53,6 +59,19 @@ func (s *source) replayed(ctx context.Context, g *group, c *chunk) (err error) {
 		}
 	}
 	return nil
+}
+
+// laterHorizon opens the tree of the horizon of this pass where the step is one that an earlier pass has left, and nil where there is no later horizon. An object that it does not have was hidden meanwhile and brought back: it was due and is not any
+// more, and will be a candidate again, since it was put after the head of the step.
+func (s *source) laterHorizon(ctx context.Context, g *group) (*walker.Tree, error) {
+	p, err := s.horizon(ctx, g.delay, s.head)
+	if errors.Is(err, graveler.ErrLogTruncated) || err == nil && (p.Time <= g.step.Horizon.Time || p.Tree == g.step.Horizon.Tree) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, p.Tree)
 }
 
 func none(func(graveler.Key, error) bool) {}
@@ -111,6 +130,7 @@ type replay struct {
 	counts   int
 	markers  bool // actions about noncurrent versions, one of which a delete marker may be
 	horizon  *walker.Tree
+	today    *walker.Tree // nil: the horizon is that of this pass
 	match    router.Match
 }
 
@@ -152,9 +172,14 @@ func (l *replay) candidate(ctx context.Context, key graveler.Key, c *chunk) erro
 	if err != nil || a == nil {
 		return err
 	}
-	then, err := l.horizon.Entry(key)
-	if err != nil || then == nil || !then.Same(value) && !sameContent(key, *then, o.ContentIdentity) {
-		return err
+	for _, t := range []*walker.Tree{l.horizon, l.today} {
+		if t == nil {
+			continue
+		}
+		then, err := t.Entry(key)
+		if err != nil || then == nil || !then.Same(value) && !sameContent(key, *then, o.ContentIdentity) {
+			return err
+		}
 	}
 	e := l.evaluator()
 	return c.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
