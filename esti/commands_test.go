@@ -72,6 +72,8 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"spoil":    {(*script).spoil, 1, "remove|overwrite PARTITION PREFIX, or restore"},
 		"upload":   {(*script).upload, 2, "REPO/BRANCH:KEY PARTS"},
 		"disk":     {(*script).disk, 2, "DIR BYTES"},
+		"anytime":  {(*script).anytime, 0, ""},
+		"misplace": {(*script).misplace, 1, "REPO/BRANCH:KEY"},
 	} {
 		all[name] = func(ts *testscript.TestScript, neg bool, args []string) {
 			if neg || len(args) < c.least {
@@ -205,8 +207,18 @@ func (s *script) signal(ts *testscript.TestScript, args []string) {
 		}
 	}
 	err = errors.Join(lines.Err(), cmd.Wait())
-	s.record(ts, args[2], args[3:], "  # SIG"+args[0], finished(err, cmd, &stdout, &stderr))
+	r := finished(err, cmd, &stdout, &stderr)
+	if sent == syscall.SIGKILL { // how much followed is chance
+		if before, after, ok := strings.Cut(r.stderr, args[1]); ok {
+			rest, _, _ := strings.Cut(after, "\n")
+			r.stderr = before + args[1] + rest + "\n"
+		}
+	}
+	s.record(ts, args[2], args[3:], "  # SIG"+args[0], r)
 }
+
+// anytime has all times replaced in what follows, not only those of today: those that a moved clock brings differ each day.
+func (s *script) anytime(*testscript.TestScript, []string) { s.allTimes = true }
 
 func signalOf(ts *testscript.TestScript, name string) os.Signal {
 	sent, ok := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[name]

@@ -32,6 +32,9 @@ type engine struct {
 	without map[string]string                       // the scripts that make no sense on it, and why
 }
 
+// passes is why scripts with lifecycle passes do not run on tables.
+const passes = "what lifecycle passes remember is in a key/value store"
+
 func engineTable() []engine {
 	engines := []engine{
 		{"bolt", bolt.Open, func(_ testing.TB, work string) string { return "bolt:" + filepath.Join(work, "store", "meta.db") }, nil},
@@ -40,8 +43,9 @@ func engineTable() []engine {
 		{"sql", nil, func(tb testing.TB, _ string) string {
 			return sqlstore.Scheme + strings.TrimPrefix(testpg.Start(tb).NewDatabase(tb), "postgres")
 		}, map[string]string{
-			"demo.txtar":    "it ends in fsck, which is for key/value stores",
-			"fsck.txtar":    "fsck is for key/value stores",
+			"demo.txtar":      "it ends in fsck, which is for key/value stores",
+			"fsck.txtar":      "fsck is for key/value stores",
+			"lifecycle.txtar": passes, "lifecycleblocked.txtar": passes, "lifecycleversions.txtar": passes,
 			"migrate.txtar": "a migration ends in a key/value store",
 			"newer.txtar":   "it makes a record of the key/value store say another version",
 			"raw.txtar":     "the kv commands are for key/value stores",

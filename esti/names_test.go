@@ -40,7 +40,8 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`(?P<upload>1[0-9a-f]{23}\b)`,
 	`(?P<short>\b[0-9a-f]{12}\b)`,
 	`(?P<uid>\b[0-9a-v]{20}\b)`,
-	`(?P<took>\btook=\S+)`,
+	`(?P<took>\b(?:took|duration|cursor_lag_max|walked_max_age)=\S+)`,
+	`(?P<seconds>"(?:took|lag)_seconds":[0-9.e-]+)`,
 	`(?P<ahead>Ahead: +-?[0-9hms]+|"ahead_seconds":-?\d+)`,
 	`(?P<stored>"file_bytes":\d+)`, // compressed
 	`(?P<temporary>\.\d+\.new\b)`,
@@ -84,7 +85,11 @@ func (n *names) stable(kind, text, before string) string {
 		}
 		return text
 	case "took":
-		return "took=<duration>"
+		label, _, _ := strings.Cut(text, "=")
+		return label + "=<duration>"
+	case "seconds":
+		label, _, _ := strings.Cut(text, ":")
+		return label + ":<duration>"
 	case "ahead":
 		label, value, _ := strings.Cut(text, ":")
 		return label + ":" + value[:len(value)-len(strings.TrimLeft(value, " "))] + "<duration>"

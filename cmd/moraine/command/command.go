@@ -65,20 +65,21 @@ func Main(own Backends) {
 
 // Run executes the command line args, which begin after the program's name, and returns the exit code. When ctx is cancelled the command ends early and says so.
 func Run(ctx context.Context, own Backends, args []string, stdout, stderr io.Writer) int {
-	err := execute(ctx, own, args, stdout, stderr)
+	err := execute(ctx, own, args, os.Stdin, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "moraine: %s\n", describe(err))
 	}
 	return exitCode(err)
 }
 
-func execute(ctx context.Context, own Backends, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, own Backends, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	a := &app{
 		stdout: stdout, stderr: stderr, printer: newPrinter(stdout), backends: own,
 		color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
 	}
 	root := a.root()
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(a.printer.w)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -130,7 +131,7 @@ func (a *app) root() *cobra.Command {
 		a.importCommand(), a.put(), a.get(), a.ls(), a.rm(), a.cp(), a.tagging(), a.versioning(), a.objectLock(), a.uploads(), a.checkpoint(), a.mend(),
 		a.status(), a.commit(), a.log(), a.commits(), a.show(), a.diff(), a.compare(), a.reflog(), a.changes(),
 		a.merge(), a.revert(), a.cherryPick(), a.refs(),
-		a.compact(), a.clean(), a.retention(), a.migrate(), a.copyCommand(), a.fsck(), a.stats(), a.diagnose(), a.clock(), a.kv(), a.bench(), a.version(),
+		a.compact(), a.clean(), a.retention(), a.lifecycle(), a.migrate(), a.copyCommand(), a.fsck(), a.stats(), a.diagnose(), a.clock(), a.kv(), a.bench(), a.version(),
 	)
 	return root
 }

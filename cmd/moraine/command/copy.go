@@ -108,7 +108,9 @@ func (a *app) useOther(ctx context.Context, store, blocks string, how access, fn
 	if err != nil {
 		return other.unopened(err)
 	}
-	opened, err := moraine.Open(ctx, moraine.Options{KV: s, Blocks: blocks, BlockEngines: other.blockEngines(how), ReadOnly: how == reading})
+	o := moraine.Options{KV: s, Blocks: blocks, BlockEngines: other.blockEngines(how), ReadOnly: how == reading}
+	a.logTo(&o)
+	opened, err := moraine.Open(ctx, o)
 	if err != nil {
 		if errors.Is(err, block.ErrUnknownEngine) {
 			err = fmt.Errorf("block storage %s: %w", kv.Redact(blocks), err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,13 +14,14 @@ import (
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 )
 
 func (a *app) demo() *cobra.Command {
 	var migration bool
 	cmd := &cobra.Command{
 		Use: "demo [DIR]", Short: "Take a tour with the files of a directory",
-		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare, tag, merge, revert, and bring a deleted branch back. Every step shows the command that does it. " +
+		Long: "Take a tour: import the files of a directory (default: the current one) into a new repository, then branch, change, commit, compare, tag, merge, revert, bring a deleted branch back, and let a lifecycle rule remove something on a clock that is moved ahead. Every step shows the command that does it. " +
 			"The directory is only read; the repository stays in the store.\n\n" +
 			"With --migrate the tour is of a migration: a throw-away PostgreSQL, which must be installed, is filled with what a deployment has there after years; that is carried over into the store, which must be empty, by a process that is killed half way, and then by one that goes on.",
 		Args: cobra.MaximumNArgs(1),
@@ -50,6 +52,8 @@ type tour struct {
 	app  *app
 	dir  string
 	repo string
+	// input is what the commands that read '-' find there.
+	input string
 }
 
 func (t *tour) run(ctx context.Context) error {
@@ -81,6 +85,9 @@ func (t *tour) run(ctx context.Context) error {
 		return err
 	}
 	if err := t.merge(ctx); err != nil {
+		return err
+	}
+	if err := t.expire(ctx); err != nil {
 		return err
 	}
 	return t.say(fmt.Sprintf("All this stays in %s: look around. To remove it: moraine repo delete %s --force", kv.Redact(t.app.store), t.repo))
@@ -115,6 +122,56 @@ func (t *tour) merge(ctx context.Context) error {
 		[]string{"branch", "restore", t.at("experiment")},
 		[]string{"ls", t.at("experiment:notes/")},
 		[]string{"fsck", t.repo})
+}
+
+// notesExpire are rules under which notes go after a week.
+const notesExpire = `{"Rules": [{"ID": "old notes", "Status": "Enabled", "Filter": {"Prefix": "notes/"}, "Expiration": {"Days": 7}}]}`
+
+// expire lets a rule remove something by moving the clock. A pass is about all repositories, so that where another one has rules it is a dry run.
+func (t *tour) expire(ctx context.Context) error {
+	alone, err := t.noOtherRules(ctx)
+	if err != nil {
+		return err
+	}
+	t.input = notesExpire
+	err = t.do(ctx, "Lifecycle rules say what is to go, and when: notes, a week after they were committed. It is too early for that.",
+		[]string{"lifecycle", "set", t.repo, "-"},
+		[]string{"lifecycle", "run"},
+		[]string{"lifecycle", "explain", t.at("main:notes/today.txt")})
+	if err != nil {
+		return err
+	}
+	if !alone {
+		return t.do(ctx, "With the clock moved ahead the note would go. Other repositories have rules, too, so it is only looked at.",
+			[]string{"lifecycle", "run", "--now", "+8d", "--dry-run"},
+			[]string{"lifecycle", "rm", t.repo})
+	}
+	return t.do(ctx, "With the clock moved ahead the note goes, by a commit. The rule was right, since the branch had shown it for more than a week by then; and older commits still have it.",
+		[]string{"lifecycle", "run", "--now", "+8d", "--dry-run"},
+		[]string{"lifecycle", "run", "--now", "+8d", "--force"},
+		[]string{"diff", t.at("main~1"), t.at("main")},
+		[]string{"get", t.at("after-tour:notes/today.txt")},
+		[]string{"lifecycle", "rm", t.repo})
+}
+
+// noOtherRules reports whether no other repository has lifecycle rules.
+func (t *tour) noOtherRules(ctx context.Context) (none bool, err error) {
+	err = t.app.use(ctx, reading, func(s *moraine.Store) error {
+		for r, err := range s.ListRepositories(ctx, "") {
+			if err != nil {
+				return err
+			}
+			if string(r.ID) == t.repo || r.State != graveler.RepositoryActive {
+				continue
+			}
+			if _, err := dailyrun.GetConfiguration(ctx, s, r.ID); !errors.Is(err, dailyrun.ErrNoConfiguration) {
+				return err
+			}
+		}
+		none = true
+		return nil
+	})
+	return none, err
 }
 
 // changes are commands that change entries on a new branch; files are among them where there are any.
@@ -177,13 +234,17 @@ func (t *tour) do(ctx context.Context, about string, commands ...[]string) error
 		for i, arg := range args {
 			quoted[i] = shellQuote(arg)
 		}
-		if err := errors.Join(t.app.printer.line("$ moraine "+strings.Join(quoted, " ")), t.app.printer.flush()); err != nil {
+		piped := ""
+		if slices.Contains(args, "-") {
+			piped = "echo " + shellQuote(t.input) + " | "
+		}
+		if err := errors.Join(t.app.printer.line("$ "+piped+"moraine "+strings.Join(quoted, " ")), t.app.printer.flush()); err != nil {
 			return err
 		}
 		global := []string{
 			"--store", t.app.store, "--blocks", t.app.blocks, fmt.Sprintf("--quiet=%t", t.app.quiet), fmt.Sprintf("--verbose=%t", t.app.verbose),
 		}
-		err := execute(ctx, t.app.backends, append(global, args...), t.app.stdout, t.app.stderr)
+		err := execute(ctx, t.app.backends, append(global, args...), strings.NewReader(t.input), t.app.stdout, t.app.stderr)
 		if errors.Is(err, graveler.ErrConflict) { // a sight of the tour, not its failure
 			err = t.app.printer.line("moraine: " + describe(err))
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/dump"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 	"github.com/moraine-store/moraine/pkg/migrate"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
@@ -36,6 +38,10 @@ func exitCodes() []struct {
 		err  error
 		code int
 	}{
+		// What is wrong in a pass is not the fault of the command line either.
+		{errBlocked, exitConflict},
+		{errPass, exitFailed},
+
 		// Rows that cannot be carried over are not the fault of the command line, whatever the rule is that they break.
 		{migrate.ErrInvalidRow, exitFailed},
 		{migrate.ErrUnknownSchema, exitFailed},
@@ -193,6 +199,9 @@ func hints() []struct {
 		{migrate.ErrNotCutOver, "run 'moraine migrate cutover' first, or leave --in-place away"},
 		{migrate.ErrRunning, "wait until that has ended"},
 		{migrate.ErrNotMigrated, "'moraine migrate run' does that"},
+		{dailyrun.ErrNoConfiguration, "'moraine lifecycle set' gives it rules"},
+		{cursor.ErrMalformed, "'moraine lifecycle forget' lets that shard start afresh"},
+		{errPass, "'moraine lifecycle status' shows what is in the way"},
 		{migrate.ErrInvalidSource, "such as postgres://user@host/database"},
 		{cutover.ErrCutOver, "'moraine migrate cutover --back' makes them writable again"},
 		{graveler.ErrCorrupt, "restore it from a backup, or check --blocks"},

@@ -59,10 +59,7 @@ func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error
 		}
 	}
 	o := moraine.Options{Store: a.store, Engines: all.Engines(), Blocks: a.blocks, BlockEngines: a.blockEngines(how), ReadOnly: how == reading}
-	if a.verbose {
-		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		o.Observer = operationLog{o.Logger}
-	}
+	a.logTo(&o)
 	if open := a.backend(); open != nil {
 		backend, err := open(ctx, a.store, kv.OpenOptions{ReadOnly: o.ReadOnly})
 		if err != nil {
@@ -72,6 +69,14 @@ func (a *app) use(ctx context.Context, how access, fn func(*moraine.Store) error
 		return errors.Join(a.opened(ctx, o, fn), backend.Close())
 	}
 	return a.opened(ctx, o, fn)
+}
+
+// logTo has the operations of a store logged, if that is wanted.
+func (a *app) logTo(o *moraine.Options) {
+	if a.verbose {
+		o.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.Observer = operationLog{o.Logger}
+	}
 }
 
 func (a *app) opened(ctx context.Context, o moraine.Options, fn func(*moraine.Store) error) error {

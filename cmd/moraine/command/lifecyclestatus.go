@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
+)
+
+func (a *app) lifecycleStatus() *cobra.Command {
+	var f passFlags
+	var at string
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show how far lifecycle passes have come, and what is in their way",
+		Long: "Show how far lifecycle passes have come, by branch, by delay of its rules in days (0: what depends on other versions, or has no delay), and by shard; shards that are in one state are on one line. " +
+			"READ TO is the last move of the branch that was looked at, LAG how much later the newest one is that could have been, NEXT when the next one falls due. BLOCKED names the first key that is in the way, and why. Give the --day, --boundary and --retention-days that passes have.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			now, err := parseClock(at, time.Now())
+			if err == nil {
+				err = f.complete(cmd)
+			}
+			if err != nil {
+				return err
+			}
+			return a.useLifecycle(cmd.Context(), reading, func(s *moraine.Store, records kv.Store) error {
+				c, err := f.config(s, records, clockAt(at, now))
+				if err != nil {
+					return err
+				}
+				status, unread := dailyrun.ReadStatus(cmd.Context(), c)
+				if status == nil {
+					return unread
+				}
+				rows := statusRows(status)
+				if !a.printer.json {
+					rows = together(rows)
+				}
+				return table(a.printer, thenError(rows, unread), []string{"BRANCH", "DAYS", "SHARDS", "READ TO", "LAG", "NEXT", "WALKED", "BLOCKED"}, statusRow.view, statusRow.cells)
+			})
+		},
+	}
+	f.calendar(cmd)
+	f.log(cmd)
+	cmd.Flags().StringVar(&at, "now", "", "what time it is, or how much later than now it is, such as +31d (default: the time of this machine)")
+	return cmd
+}
+
+// thenError yields items, and then an error, if there is one.
+func thenError[T any](items []T, err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+		if err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// statusRow is a lane in one shard, or in several that are in one state; or a branch that passes leave out.
+type statusRow struct {
+	source     dailyrun.SourceStatus
+	lane       dailyrun.LaneStatus
+	shards     []int
+	done       time.Time // up to when the shard has done everything
+	lastWalked time.Time // of the repository
+}
+
+func statusRows(status *dailyrun.Status) (rows []statusRow) {
+	shards := map[int]dailyrun.ShardReport{}
+	for _, s := range status.Shards {
+		shards[s.Shard] = s
+	}
+	for _, source := range status.Sources {
+		walked := shards[lifecycle.ShardOf(source.Repository, "")].LastWalked
+		if len(source.Lanes) == 0 {
+			rows = append(rows, statusRow{source: source, lastWalked: walked})
+		}
+		for _, lane := range source.Lanes {
+			if lane.Delay > 0 && lane.Horizon.IsZero() { // nothing has fallen due yet, or what has first is late
+				lane.Lag = 0
+				if !lane.WaitingUntil.IsZero() {
+					lane.Lag = max(0, status.Now.Sub(lane.WaitingUntil))
+				}
+			}
+			rows = append(rows, statusRow{source, lane, []int{lane.Shard}, shards[lane.Shard].Time, walked})
+		}
+	}
+	return rows
+}
+
+// together joins the rows of shards that show the same.
+func together(rows []statusRow) (joined []statusRow) {
+	by := map[string]int{}
+	for _, r := range rows {
+		shards := r.shards
+		r.shards = nil
+		same := fmt.Sprint(r.cells())
+		r.shards = shards
+		if i, ok := by[same]; ok {
+			joined[i].shards = append(joined[i].shards, shards...)
+			continue
+		}
+		by[same] = len(joined)
+		joined = append(joined, r)
+	}
+	slices.SortStableFunc(joined, func(a, b statusRow) int {
+		return cmp.Or(cmp.Compare(sourceText(a.source.Source), sourceText(b.source.Source)), cmp.Compare(a.lane.Delay, b.lane.Delay))
+	})
+	return joined
+}
+
+func (r statusRow) view() any {
+	view := struct {
+		Repository graveler.RepositoryID `json:"repository"`
+		Branch     graveler.BranchID     `json:"branch"`
+		BranchUID  string                `json:"branch_uid,omitempty"`
+		Skipped    string                `json:"skipped,omitempty"`
+		LastWalked time.Time             `json:"last_walked,omitzero"`
+		WalkedTo   *string               `json:"walked_to,omitempty"`
+		*laneView
+	}{r.source.Repository, r.source.Branch, r.source.UID, r.source.Skipped, r.lastWalked, r.source.WalkedTo, nil}
+	if len(r.shards) > 0 {
+		view.laneView = r.viewLane()
+	}
+	return view
+}
+
+type laneView struct {
+	Shard        int        `json:"shard"`
+	Days         int        `json:"days"`
+	Cold         bool       `json:"cold"`
+	Unfinished   bool       `json:"unfinished"`
+	ReadTo       time.Time  `json:"read_to,omitzero"`
+	Horizon      time.Time  `json:"horizon,omitzero"`
+	LagSeconds   float64    `json:"lag_seconds"`
+	WaitingUntil time.Time  `json:"waiting_until,omitzero"`
+	DoneUpTo     time.Time  `json:"done_up_to,omitzero"`
+	Blocked      *blockView `json:"blocked,omitempty"`
+}
+
+type blockView struct {
+	keyView
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
+func (r statusRow) viewLane() *laneView {
+	l := r.lane
+	view := &laneView{
+		Shard: l.Shard, Days: l.Delay, Cold: l.Cold, Unfinished: l.Unfinished, ReadTo: l.Head, Horizon: l.Horizon, LagSeconds: l.Lag.Seconds(), WaitingUntil: l.WaitingUntil, DoneUpTo: r.done,
+	}
+	if b := l.Blocked; b != nil {
+		view.Blocked = &blockView{viewKey(b.Key), time.Unix(0, b.Since).UTC(), b.Reason}
+	}
+	return view
+}
+
+func (r statusRow) cells() []string {
+	cells := []string{sourceText(r.source.Source), "-", "-", "-", "-", "-", formatTime(r.lastWalked), orDash(r.source.Skipped)}
+	if len(r.source.Lanes) == 0 {
+		return cells
+	}
+	l := r.lane
+	readTo, lag := formatTime(l.Head), lagText(l.Lag)
+	if l.Cold {
+		readTo, lag = "nothing yet", "-"
+	}
+	return []string{
+		cells[0], strconv.Itoa(l.Delay), shardsText(r.shards), readTo, lag, formatTime(l.WaitingUntil), formatTime(r.lastWalked), blockText(l.Blocked),
+	}
+}
+
+// lagText is a lag in its largest unit.
+func lagText(d time.Duration) string {
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd", d/day)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+}
+
+func blockText(b *cursor.Block) string {
+	if b == nil {
+		return "-"
+	}
+	return fmt.Sprintf("at %s since %s: %s", escape(b.Key), formatTime(time.Unix(0, b.Since)), oneLine(b.Reason))
+}
