@@ -94,12 +94,6 @@ func statusRows(status *dailyrun.Status) (rows []statusRow) {
 			rows = append(rows, statusRow{source: source, lastWalked: walked})
 		}
 		for _, lane := range source.Lanes {
-			if lane.Delay > 0 && lane.Horizon.IsZero() { // nothing has fallen due yet, or what has first is late
-				lane.Lag = 0
-				if !lane.WaitingUntil.IsZero() {
-					lane.Lag = max(0, status.Now.Sub(lane.WaitingUntil))
-				}
-			}
 			rows = append(rows, statusRow{source, lane, []int{lane.Shard}, shards[lane.Shard].Time, walked})
 		}
 	}

@@ -145,7 +145,7 @@ func whyNot(a *engine.CompiledAction, o *lifecycle.Object) string {
 	case !a.Active:
 		return "the rule is disabled"
 	case !a.Kind.On(o.Kind):
-		return fmt.Sprintf("it is not about a %s object", o.Kind)
+		return fmt.Sprintf("it is not about %s objects", o.Kind)
 	case f.Prefix != nil && !strings.HasPrefix(o.Key, *f.Prefix):
 		return fmt.Sprintf("the key does not begin with %q", *f.Prefix)
 	case f.SizeGreaterThan != nil && o.Size <= *f.SizeGreaterThan:

@@ -374,7 +374,7 @@ func TestEveryKindIsExplained(t *testing.T) {
 	require.True(t, current.Actions[0].Acts)
 	require.Equal(t, second.AddDate(0, 0, 3), current.Actions[0].At)
 	require.Contains(t, current.Actions[1].Why, "does not begin with")
-	require.Contains(t, current.Actions[2].Why, "not about a current")
+	require.Contains(t, current.Actions[2].Why, "not about current")
 	require.True(t, began.Before(second))
 	require.False(t, old.Actions[2].Acts)
 	require.Contains(t, old.Actions[2].Why, "0 newer noncurrent versions")

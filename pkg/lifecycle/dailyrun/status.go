@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
@@ -106,7 +107,12 @@ func (s *source) laneStatus(ctx context.Context, shard int, l *cursor.Lane) (Lan
 		return status, nil
 	}
 	lag := s.head.Time - l.Head.Time
-	if l.Delay > 0 {
+	switch {
+	case l.Delay > 0 && l.Horizon.Time == 0: // nothing has fallen due yet, or what was to be the first is late
+		if l.WaitingUntil != 0 {
+			lag = max(lag, lifecycle.Nanoseconds(s.now)-l.WaitingUntil)
+		}
+	case l.Delay > 0:
 		horizon, err := s.horizon(ctx, l.Delay, s.head)
 		if err != nil {
 			return status, laneError(l.Delay, err)
