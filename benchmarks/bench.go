@@ -62,7 +62,7 @@ func openBench(ctx context.Context, c Config, p *place, template result.Run) (b 
 		return nil, errors.Join(err, b.closeRecords())
 	}
 	b.blocks = &measure.Storage{Storage: storage}
-	if b.store, err = b.open(ctx, 0); err == nil {
+	if b.store, err = b.open(ctx, 0, nil); err == nil {
 		err = b.requireEmpty(ctx)
 	}
 	if err != nil {
@@ -71,9 +71,9 @@ func openBench(ctx context.Context, c Config, p *place, template result.Run) (b 
 	return b, nil
 }
 
-// open opens the store, once more with caches of another size.
-func (b *bench) open(ctx context.Context, cacheBytes int64) (*moraine.Store, error) {
-	o := moraine.Options{BlockStorage: b.blocks, CacheBytes: cacheBytes, Grace: grace}
+// open opens the store, once more with caches of another size or with another clock.
+func (b *bench) open(ctx context.Context, cacheBytes int64, now func() time.Time) (*moraine.Store, error) {
+	o := moraine.Options{BlockStorage: b.blocks, CacheBytes: cacheBytes, Grace: grace, Now: now}
 	if b.kv != nil {
 		o.KV = b.kv
 	} else {

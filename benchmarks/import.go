@@ -4,9 +4,11 @@ package benchmarks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/pflag"
 
+	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/benchmarks/measure"
 	"github.com/moraine-store/moraine/benchmarks/result"
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -27,7 +29,7 @@ func (w *importing) Flags(f *pflag.FlagSet) {
 
 func (w *importing) run(ctx context.Context, b *bench) error {
 	es := b.entries("data", w.Entries)
-	all, records := es.batch(upTo(es.n)), es.records()
+	all, records := slices.Values(es.batch(upTo(es.n))), es.records()
 	samples, err := measure.Alternate(ctx, b.Rounds,
 		measure.Subject{Name: "import", Measure: func(ctx context.Context, _ int) (took float64, err error) {
 			repo, err := b.repository(ctx)
@@ -35,7 +37,10 @@ func (w *importing) run(ctx context.Context, b *bench) error {
 				return 0, err
 			}
 			err = b.counting("import", func() (err error) {
-				took, err = timed(func() error { return b.importSorted(ctx, repo, all) })
+				took, err = timed(func() error {
+					_, err := importSorted(ctx, b.store, repo, all)
+					return err
+				})
 				return err
 			})
 			if err == nil {
@@ -58,13 +63,6 @@ func (w *importing) run(ctx context.Context, b *bench) error {
 }
 
 // importSorted imports entries into main.
-func (b *bench) importSorted(ctx context.Context, repo graveler.RepositoryID, sorted []graveler.Entry) error {
-	_, err := b.store.Import(ctx, repo, mainBranch, func(yield func(graveler.Entry, error) bool) {
-		for _, e := range sorted {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}, graveler.ImportParams{CommitParams: graveler.CommitParams{Message: "bench", Committer: "bench"}})
-	return err
+func importSorted(ctx context.Context, store *moraine.Store, repo graveler.RepositoryID, all sequence) (graveler.Commit, error) {
+	return store.Import(ctx, repo, mainBranch, sound(all), graveler.ImportParams{CommitParams: graveler.CommitParams{Message: "bench", Committer: "bench"}})
 }

@@ -57,7 +57,7 @@ func (w *pointGet) run(ctx context.Context, b *bench) (err error) {
 	if err := raw.Load(s.below.records()); err != nil {
 		return err
 	}
-	uncached, err := b.open(ctx, smallCache(w.Entries))
+	uncached, err := b.open(ctx, smallCache(w.Entries), nil)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
@@ -76,7 +77,11 @@ func (b *bench) fill(ctx context.Context, repo graveler.RepositoryID, branch gra
 
 // commit commits what was staged, of which there must be something.
 func (b *bench) commit(ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID) (graveler.Commit, error) {
-	res, err := b.store.Commit(ctx, repo, branch, graveler.CommitParams{Message: "bench", Committer: "bench"})
+	return commit(ctx, b.store, repo, branch)
+}
+
+func commit(ctx context.Context, store *moraine.Store, repo graveler.RepositoryID, branch graveler.BranchID) (graveler.Commit, error) {
+	res, err := store.Commit(ctx, repo, branch, graveler.CommitParams{Message: "bench", Committer: "bench"})
 	if errors.Is(err, graveler.ErrNoChanges) {
 		err = fmt.Errorf("%w: %w", ErrWrong, err)
 	}

@@ -114,6 +114,31 @@ func TestEnginesAreComparedWithTheirOwnRivals(t *testing.T) {
 	require.NotEmpty(t, d.Versions["postgres"])
 }
 
+func TestObjectsAndLifecycleAreMeasuredOnEveryEngine(t *testing.T) {
+	t.Parallel() // much of it is waiting for the disk
+	engines := []string{"mem", "pebble", "postgres"}
+	c := config(t, engines...)
+	c.Rounds = 3
+	d, err := Run(t.Context(), c, []Workload{tiny(t, "objects", nil), tiny(t, "lifecycle", nil)})
+	require.NoError(t, err)
+	requireSound(t, d, 2, engines...)
+	requireNothingLeft(t, c)
+	for _, engine := range engines {
+		requireJudged(t, d, engine)
+	}
+	for _, v := range d.Targets {
+		if v.Target == "nothing due costs nothing" {
+			require.True(t, v.Met, "%s: calls are counted, not timed", v.Metric)
+		}
+	}
+
+	names, err := chart.Write(d, filepath.Join(c.Dir, "plots"))
+	require.NoError(t, err)
+	for _, name := range []string{"objects-rate-by-writers", "objects-time-by-keys", "lifecycle-time-by-objects", "lifecycle-time-by-days"} {
+		require.Contains(t, names, name)
+	}
+}
+
 func TestPostgresIsStartedWhereItIsInstalled(t *testing.T) {
 	t.Parallel() // much of it is waiting for the disk
 	c := config(t, "mem", "postgres")
@@ -130,15 +155,17 @@ func TestTheTablesOfOlderDeploymentsAreMeasuredWithoutAnEngine(t *testing.T) {
 	t.Parallel() // much of it is waiting for the disk
 	c := config(t, "sql")
 	c.Rounds = 1
-	workloads := []Workload{tiny(t, "staged-writes", nil), tiny(t, "small-commits", nil), tiny(t, "concurrent-commits", nil)}
+	workloads := []Workload{tiny(t, "staged-writes", nil), tiny(t, "small-commits", nil), tiny(t, "concurrent-commits", nil), tiny(t, "objects", nil)}
 	d, err := Run(t.Context(), c, workloads)
 	require.NoError(t, err)
 	requireSound(t, d, len(workloads), "sql")
 	requireNothingLeft(t, c)
 	require.Empty(t, d.Targets, "they are there to compare with")
 
-	_, err = Run(t.Context(), c, []Workload{tiny(t, "kv", nil)})
-	require.ErrorIs(t, err, ErrConfig)
+	for _, name := range []string{"kv", "lifecycle"} {
+		_, err = Run(t.Context(), c, []Workload{tiny(t, name, nil)})
+		require.ErrorIs(t, err, ErrConfig)
+	}
 
 	c.Engines, c.Store = nil, sqlstore.Scheme+strings.TrimPrefix(testpg.Start(t).NewDatabase(t), "postgres")
 	d, err = Run(t.Context(), c, workloads) // one after the other in one store, which each leaves empty
@@ -235,6 +262,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		"list":        {"staged": "2000"},
 		"point-get":   {"hot": "5000"},
 		"long-commit": {"readers": "-1"},
+		"objects":     {"page": "200"},
 	} {
 		d, err := Run(t.Context(), config(t, "mem"), []Workload{tiny(t, name, params)})
 		require.ErrorIs(t, err, ErrConfig, name)

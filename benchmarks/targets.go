@@ -26,6 +26,9 @@ type target struct {
 // largest stands for the largest point of a metric.
 const largest = -1
 
+// same is the ratio of counts that passes for equal: a few calls more or less come of how clocks and pages fall.
+const same = 1.05
+
 // noSlower is the ratio of speeds that passes for equal: less cannot be told from noise.
 const noSlower = 0.95
 
@@ -81,6 +84,22 @@ func targets() []target {
 
 		{name: "processes do not hold each other up", workload: "concurrent-commits", engines: postgres, metric: "commits ÷ those of one process", atLeast: noSlower},
 		{name: "nor do goroutines", workload: "concurrent-commits", metric: "commits ÷ those of one goroutine", atLeast: 0.7},
+
+		{name: "a put is a staged write", workload: "objects", metric: "time of puts ÷ staged writes", atMost: 1.3},
+		{name: "versions cost little", workload: "objects", metric: "time of versioned puts ÷ staged writes", atMost: 1.8},
+		{name: "versions cost little", workload: "objects", metric: "time of versioned puts over others ÷ staged writes", atMost: 1.8},
+		{name: "what a delimiter hides is not read", workload: "objects", metric: "page with delimiter ÷ plain, of a commit", atMost: 3},
+		{name: "what a delimiter hides is not read", workload: "objects", metric: "page with delimiter ÷ plain, all committed", atMost: 3},
+		{name: "what a delimiter hides is not read", workload: "objects", metric: "page with delimiter ÷ plain, all uncommitted", atMost: 3},
+		{name: "many deletions are one write", workload: "objects", engines: postgres, metric: "deletes in one call ÷ one by one", atLeast: 10},
+
+		{name: "nothing due costs nothing", workload: "lifecycle", metric: "calls ÷ those " + inSmallest, at: largest, atMost: same},
+		{name: "nothing due costs nothing", workload: "lifecycle", metric: "calls ÷ those " + ofShortest, at: largest, atMost: same},
+		{name: "a day costs what it changes", workload: "lifecycle", metric: callsPerChange, at: largest, atMost: 0.5},
+		{name: "all at once", workload: "lifecycle", engines: embedded, metric: removedAtOnce, atLeast: 200_000},
+		{name: "rules that accept nothing", workload: "lifecycle", metric: matching, atLeast: 3_000_000},
+		{name: "walk", workload: "lifecycle", metric: "walk ÷ listing", atLeast: 0.5},
+		{name: "walk", workload: "lifecycle", metric: "decoding walk ÷ decoding listing", atLeast: 0.5},
 	}
 }
 

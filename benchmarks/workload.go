@@ -58,6 +58,8 @@ func Workloads(s Setting) []Workload {
 		{"merge", "A merge of some changes, against committing them", newMerge(s)},
 		{"import", "Sorted entries into an empty branch", newImport(s)},
 		{"concurrent-commits", "Goroutines and processes that commit to one branch", newConcurrentCommits(s)},
+		{"objects", "Objects of buckets: puts against staged writes, listings with a delimiter, many deletions at once", newStoring(s)},
+		{"lifecycle", "Lifecycle passes that find nothing due, something every day, and all at once", newExpiring(s)},
 	}
 }
 

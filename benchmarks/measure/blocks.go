@@ -31,6 +31,9 @@ func (s *Storage) Syncs() int64 {
 	return 0
 }
 
+// Calls returns how many calls there were that put, read or synced files.
+func (s *Storage) Calls() int64 { return s.puts.Load() + s.gets.Load() + s.syncCalls.Load() }
+
 // BytesPut returns the size of all files that were put.
 func (s *Storage) BytesPut() int64 { return s.putBytes.Load() }
 

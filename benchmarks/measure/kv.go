@@ -39,6 +39,9 @@ func (s *Store) Writes() int64 {
 	return s.set.Load() + s.setIf.Load() + s.delete.Load() + s.deleteIf.Load() + s.apply.Load() + s.setMany.Load() + s.dropPartition.Load() + s.publish.Load()
 }
 
+// Calls returns how many calls there were, reads and writes.
+func (s *Store) Calls() int64 { return s.get.Load() + s.scan.Load() + s.Writes() }
+
 type retriesKey struct{}
 
 // CountRetries returns a context for one call after another: each write whose fence did not hold, and which is therefore repeated, adds to n.

@@ -112,6 +112,7 @@ func TestCallsOfAnEngineAreCounted(t *testing.T) {
 		"kv.bytes_written": 6 + 2 + 2 + 2 + 2 + 4, "kv.conditions_failed": 3,
 	}, s.Counts())
 	require.EqualValues(t, 9, s.Writes())
+	require.EqualValues(t, 11, s.Calls(), "with the get and the scan")
 }
 
 func TestSyncsOfFilesAndTheirDirectoriesAreCounted(t *testing.T) {
@@ -131,6 +132,7 @@ func TestSyncsOfFilesAndTheirDirectoriesAreCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 12, s.BytesPut())
 	require.Equal(t, map[string]int64{"block.files_put": 3, "block.bytes_put": 12, "block.reads": 2, "block.bytes_read": 6, "block.sync_calls": 1, "block.syncs": 7}, s.Counts())
+	require.EqualValues(t, 6, s.Calls(), "three puts, two reads, one sync")
 	require.NoError(t, s.Close())
 	require.Zero(t, (&Storage{Storage: blockmem.New()}).Syncs(), "it makes none")
 }
