@@ -75,9 +75,10 @@ type pageIterator struct {
 	current Entry
 	from    []byte // where the next page begins, if there may be one
 	more    bool
-	first   int // entries of the first page
-	limit   int // entries of the next page
-	taken   int // entries handed out since the last seek
+	first   int    // entries of the first page
+	limit   int    // entries of the next page
+	taken   int    // entries handed out since the last seek
+	behind  []byte // nil, or where there is nothing from, since the scan has come to its end before that
 	err     error
 	closed  bool
 }
@@ -105,9 +106,12 @@ func (it *pageIterator) fetch() {
 		return
 	}
 	it.page, it.more = page, more && len(page) > 0
-	if it.more {
+	if len(page) > 0 {
 		// Once handed out, the last key may be changed by the caller, so its successor is made now.
 		it.from = append(bytes.Clone(page[len(page)-1].Key), 0)
+	}
+	if !it.more {
+		it.behind = it.from
 	}
 	it.limit = min(it.limit*pageGrowth, largePage)
 }
@@ -135,6 +139,10 @@ func (it *pageIterator) SeekGE(key []byte) {
 		if len(it.page) > 0 {
 			return
 		}
+	}
+	if it.behind != nil && bytes.Compare(key, it.behind) >= 0 {
+		it.page, it.more = nil, false
+		return
 	}
 	it.page, it.from, it.more, it.limit = nil, bytes.Clone(key), true, min(max(2*it.taken, 2), it.first)
 	it.taken = 0

@@ -161,3 +161,23 @@ func TestAScanThatJumpsReadsLittleAfterEachJump(t *testing.T) {
 	require.NoError(t, it.Close())
 	require.LessOrEqual(t, read, 64+2*99+2*10_000)
 }
+
+// A layer with few entries is asked once, however often what lies above it jumps on.
+func TestASeekBehindTheEndReadsNothing(t *testing.T) {
+	p := &pages{n: 10}
+	it := kv.NewIterator(t.Context(), part, kv.ScanOptions{}, p.read)
+	for range 10 {
+		require.True(t, it.Next())
+	}
+	require.False(t, it.Next())
+	asked := len(p.requests)
+	for _, key := range []string{"000010", "9", "000009\x00"} {
+		it.SeekGE([]byte(key))
+		require.False(t, it.Next())
+	}
+	require.Len(t, p.requests, asked)
+	it.SeekGE([]byte("000009"))
+	require.True(t, it.Next())
+	require.Equal(t, "000009", string(it.Key()))
+	require.NoError(t, it.Close())
+}
