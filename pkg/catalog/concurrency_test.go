@@ -163,6 +163,65 @@ func TestAPutByAnOldSettingDestroysNoVersion(t *testing.T) {
 	})
 }
 
+// Whatever the setting is when a version is put, one that has got an ID stays: only null versions replace each other.
+func TestVersionsWithIDsStayWhileVersioningIsSuspendedAndEnabled(t *testing.T) {
+	ctx, f := context.Background(), newFixture(t)
+	f.enable(t, VersioningEnabled)
+	const each, toggles = 60, 20
+	var mu sync.Mutex
+	var kept []string
+	var all errgroup.Group
+	for i, c := range slices.Concat(f.both, f.both) {
+		all.Go(func() error {
+			for n := range each {
+				var id string
+				if (n+i)%4 == 3 {
+					d, err := c.Delete(ctx, f.bucket(), "k", DeleteParams{})
+					if err != nil {
+						return err
+					}
+					id = d.DeleteMarkerVersionID
+				} else {
+					o, err := c.Put(ctx, f.bucket(), "k", Object{PhysicalAddress: fmt.Sprint(i, n)}, Conditions{})
+					if err != nil {
+						return err
+					}
+					id = o.VersionID
+				}
+				if id != NullVersion {
+					mu.Lock()
+					kept = append(kept, id)
+					mu.Unlock()
+				}
+			}
+			return nil
+		})
+	}
+	all.Go(func() error {
+		for n := range toggles {
+			if err := f.both[n%2].SetVersioning(ctx, f.name, []Versioning{VersioningSuspended, VersioningEnabled}[n%2]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(t, all.Wait())
+	var shown []string
+	latest := 0
+	for v, err := range f.Versions(ctx, f.bucket(), "k", "") {
+		require.NoError(t, err)
+		if v.Latest {
+			latest++
+		}
+		if v.VersionID != NullVersion {
+			shown = append(shown, v.VersionID)
+		}
+	}
+	require.ElementsMatch(t, kept, shown)
+	require.True(t, slices.IsSorted(shown))
+	require.Equal(t, 1, latest)
+}
+
 // A process that ends between the two halves of a change of the settings leaves others that know the old ones; whoever reads the new ones sees to it first that those fail.
 func TestSettingsThatWereNotSettledAreSettledByWhoeverReadsThem(t *testing.T) {
 	f := newFixture(t)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
@@ -55,7 +56,7 @@ func (c *Catalog) findAgain(ctx context.Context, r reader, key, id string) (occu
 			return occupant{}, err
 		}
 		if before != nil && now[0].Same(before[0]) && now[1].Same(before[1]) {
-			return occupant{}, NoSuchVersion
+			return occupant{}, fmt.Errorf("%w %q", NoSuchVersion, id)
 		}
 		v, err := find(ctx, r, key, id)
 		if !errors.Is(err, NoSuchVersion) {

@@ -133,6 +133,13 @@ func unescape(s string) (key, rest string, ok bool) {
 	}
 }
 
+// VersionsBelow returns what the keys of all versions that are beside current objects, delete markers among them, have in common where their objects' keys start with prefix. Whoever commits, resets or merges the entries with a
+// prefix, which is below this layer, takes those with this one along: a version goes from one place to the other, and what takes one half of that can lose it.
+func VersionsBelow(prefix string) graveler.Key { return graveler.Key(versionsArea + escape(prefix)) }
+
+// VersionsOf is VersionsBelow for a single key.
+func VersionsOf(key string) graveler.Key { return versionsOf(key, "") }
+
 func currentKey(key string) graveler.Key { return graveler.Key(key) }
 func markerKey(key string) graveler.Key  { return versionsOf(key, markerTag) }
 func nullKey(key string) graveler.Key    { return versionsOf(key, nullTag) }

@@ -104,21 +104,24 @@ func (g *Graveler) resetTo(ctx context.Context, repo *Repository, branch BranchI
 	return err
 }
 
-// ResetStaged drops the uncommitted changes of the keys with a prefix; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written
-// while the call runs stays or goes, each write as a whole. It is one step: an error means that nothing was dropped, or that all was.
-func (g *Graveler) ResetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key) error {
+// ResetStaged drops the uncommitted changes of the keys with a prefix, or with one of more prefixes; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it
+// showed. What is written while the call runs stays or goes, each write as a whole. It is one step: an error means that nothing was dropped, or that all was.
+//
+// It knows nothing of what keys mean: whoever keeps an object in several entries (see catalog.VersionsBelow) names them all.
+func (g *Graveler) ResetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key, more ...Key) error {
 	return g.resetStaged(ctx, repo, branch, prefix, func(shown, head MetaRangeID, r *Repository) Iterator[Entry] {
-		return newPart(g.trees.Diff(ctx, r.Namespace, shown, head), prefix)
+		return newPart(g.trees.Diff(ctx, r.Namespace, shown, head), append(more[:len(more):len(more)], prefix)...)
 	})
 }
 
-// ResetStagedKey drops the uncommitted change of one key.
-func (g *Graveler) ResetStagedKey(ctx context.Context, repo RepositoryID, branch BranchID, key Key) error {
+// ResetStagedKey drops the uncommitted change of one key, and in the same step those of the keys with one of the prefixes beside.
+func (g *Graveler) ResetStagedKey(ctx context.Context, repo RepositoryID, branch BranchID, key Key, beside ...Key) error {
 	if err := ValidateKey(key); err != nil {
 		return err
 	}
 	return g.resetStaged(ctx, repo, branch, key, func(shown, head MetaRangeID, r *Repository) Iterator[Entry] {
-		return &single{part: *newPart(g.trees.Diff(ctx, r.Namespace, shown, head), key), key: key}
+		changes := newPart(g.trees.Diff(ctx, r.Namespace, shown, head), append(beside[:len(beside):len(beside)], key)...)
+		return &single{part: *changes, key: key, beside: beside}
 	})
 }
 
@@ -172,10 +175,18 @@ func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur
 	}, nil
 }
 
-// single is the part of one key.
+// single is the part of one key, and of the keys with one of the prefixes beside.
 type single struct {
 	part
-	key Key
+	key    Key
+	beside []Key
 }
 
-func (s *single) Next() bool { return s.part.Next() && bytes.Equal(s.Item().Key, s.key) }
+func (s *single) Next() bool {
+	for s.part.Next() {
+		if key := s.Item().Key; bytes.Equal(key, s.key) || covers(s.beside, key) {
+			return true
+		}
+	}
+	return false
+}

@@ -173,9 +173,11 @@ func TestResetOfUncommittedChanges(t *testing.T) {
 		reset func(f *fixture) error
 		left  []string
 	}{
-		"all":    {func(f *fixture) error { return f.ResetStaged(ctx, "lake", "main", nil) }, []string{}},
-		"prefix": {func(f *fixture) error { return f.ResetStaged(ctx, "lake", "main", key("a/")) }, []string{"-b/1", "+b/2"}},
-		"key":    {func(f *fixture) error { return f.ResetStagedKey(ctx, "lake", "main", key("a/2")) }, []string{"~a/1", "+a/3", "-b/1", "+b/2"}},
+		"all":              {func(f *fixture) error { return f.ResetStaged(ctx, "lake", "main", nil) }, []string{}},
+		"prefix":           {func(f *fixture) error { return f.ResetStaged(ctx, "lake", "main", key("a/")) }, []string{"-b/1", "+b/2"}},
+		"key":              {func(f *fixture) error { return f.ResetStagedKey(ctx, "lake", "main", key("a/2")) }, []string{"~a/1", "+a/3", "-b/1", "+b/2"}},
+		"prefixes":         {func(f *fixture) error { return f.ResetStaged(ctx, "lake", "main", key("b/2"), key("a/1")) }, []string{"-a/2", "+a/3", "-b/1"}},
+		"key and prefixes": {func(f *fixture) error { return f.ResetStagedKey(ctx, "lake", "main", key("b/1"), key("a/")) }, []string{"+b/2"}},
 		"nothing there": {func(f *fixture) error { return f.ResetStagedKey(ctx, "lake", "main", key("a/")) },
 			[]string{"~a/1", "-a/2", "+a/3", "-b/1", "+b/2"}},
 	} {

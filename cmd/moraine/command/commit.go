@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
@@ -15,7 +16,7 @@ func (a *app) commit() *cobra.Command {
 	var prefixes []string
 	cmd := &cobra.Command{
 		Use: "commit REPO/BRANCH -m MESSAGE", Short: "Commit what is uncommitted on a branch",
-		Long:    "Commit everything that is uncommitted on a branch, or with --prefix a part of it, and print the ID of the commit.",
+		Long:    "Commit everything that is uncommitted on a branch, or with --prefix a part of it (with the other versions of its objects), and print the ID of the commit.",
 		Example: "moraine commit lake/main -m \"Data of January\"\nmoraine commit lake/main -m \"Only the raw data\" --prefix raw/",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +36,9 @@ func (a *app) commit() *cobra.Command {
 					return err
 				}
 			}
-			p.Prefixes = keys(prefixes)
+			for _, prefix := range prefixes {
+				p.Prefixes = append(p.Prefixes, graveler.Key(prefix), catalog.VersionsBelow(prefix))
+			}
 			return a.useBranch(cmd.Context(), writing, at, func(s *moraine.Store) error {
 				result, err := s.Commit(cmd.Context(), at.repo, at.branch(), p)
 				if err != nil {
@@ -51,15 +54,6 @@ func (a *app) commit() *cobra.Command {
 	cmd.Flags().Float64Var(&f.params.Share, "share", 0, "how much of the machine the commit may take beside other work, from 0 to 1 (default: all of it)")
 	mustRequire(cmd, "message")
 	return cmd
-}
-
-// keys turns the values of a flag into keys or prefixes.
-func keys(texts []string) []graveler.Key {
-	var all []graveler.Key
-	for _, t := range texts {
-		all = append(all, graveler.Key(t))
-	}
-	return all
 }
 
 // mustRequire marks a flag that has just been defined as required.

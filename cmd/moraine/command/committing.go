@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
@@ -70,7 +71,7 @@ func parseStrategyFor(values []string) (list []graveler.PrefixStrategy, err erro
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, graveler.PrefixStrategy{Prefix: graveler.Key(prefix), Strategy: s})
+		list = append(list, graveler.PrefixStrategy{Prefix: graveler.Key(prefix), Strategy: s}, graveler.PrefixStrategy{Prefix: catalog.VersionsBelow(prefix), Strategy: s})
 	}
 	return list, nil
 }

@@ -52,7 +52,7 @@ func (a *app) cp() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.version, "version", "", "copy the version with this ID")
+	defineVersion(flags, &f.version, "copy the version with this ID")
 	f.define(flags)
 	flags.BoolVar(&f.replaceMeta, "replace-metadata", false, "take --content-type and --meta in place of the source's")
 	flags.BoolVar(&f.replaceTags, "replace-tags", false, "take --tag in place of the source's tags")

@@ -37,7 +37,7 @@ func (a *app) get() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&version, "version", "", "the version with this ID")
+	defineVersion(cmd.Flags(), &version, "the version with this ID")
 	return cmd
 }
 

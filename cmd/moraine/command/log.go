@@ -184,3 +184,12 @@ func viewCommit(c graveler.Commit) any {
 		Tree       graveler.MetaRangeID `json:"tree"`
 	}{c.ID, c.Parents, c.Committer, c.Message, c.CreatedAt.UTC(), c.Metadata, c.Generation, c.Tree}
 }
+
+// keys turns the values of a flag into keys or prefixes.
+func keys(texts []string) []graveler.Key {
+	var all []graveler.Key
+	for _, t := range texts {
+		all = append(all, graveler.Key(t))
+	}
+	return all
+}

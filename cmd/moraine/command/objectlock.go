@@ -115,7 +115,7 @@ func (a *app) objectLockRetain() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&version, "version", "", "the version with this ID, in place of the current one")
+	defineVersion(cmd.Flags(), &version, "the version with this ID, in place of the current one")
 	cmd.Flags().BoolVar(&bypass, "bypass-governance", false, "make weaker what GOVERNANCE mode retains")
 	return cmd
 }
@@ -139,7 +139,7 @@ func (a *app) objectLockHold() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&version, "version", "", "the version with this ID, in place of the current one")
+	defineVersion(cmd.Flags(), &version, "the version with this ID, in place of the current one")
 	return cmd
 }
 

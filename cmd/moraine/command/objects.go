@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"strconv"
@@ -35,6 +36,25 @@ func (a *app) useObjects(ctx context.Context, how access, at address, fn func(c 
 
 // bucket is where the objects are that an address names.
 func (a address) bucket() catalog.Bucket { return catalog.Bucket{Repository: a.repo, Ref: a.ref} }
+
+// versionID is the value of --version. An empty one, such as a variable that is not set, is refused: it would mean the current version.
+type versionID string
+
+func (v *versionID) Set(text string) error {
+	if text == "" {
+		return errors.New("expected the ID of a version")
+	}
+	*v = versionID(text)
+	return nil
+}
+
+func (v *versionID) String() string { return string(*v) }
+
+func (v *versionID) Type() string { return "string" }
+
+func defineVersion(flags *pflag.FlagSet, version *string, usage string) {
+	flags.Var((*versionID)(version), "version", usage)
+}
 
 // objectFlags are the flags that say what an object is like, as they were given.
 type objectFlags struct {

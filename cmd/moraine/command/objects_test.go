@@ -120,3 +120,69 @@ func TestAnImportHeedsVersioningThatIsEnabledWhileItReads(t *testing.T) {
 		require.EqualValues(t, 1, o.Size)
 	})
 }
+
+// A version goes from one entry to another when it becomes noncurrent or current again. What takes a part of the entries must not lose it between them.
+func TestAPartOfABranchTakesTheVersionsOfItsObjectsAlong(t *testing.T) {
+	scene := func(t *testing.T) *shell {
+		s := newLake(t)
+		s.ok("versioning", "enable", "lake")
+		s.ok("put", "lake/main:a/x", "--size", "1")
+		s.ok("put", "lake/main:a/x", "--size", "2")
+		s.ok("commit", "lake/main", "-m", "base")
+		return s
+	}
+	sizes := func(s *shell, ref string) (all []float64) {
+		for _, v := range s.objects("ls", "lake/"+ref+":a/x", "--versions") {
+			all = append(all, v["size"].(float64))
+		}
+		return all
+	}
+	newest := func(s *shell) string { return s.objects("ls", "lake/main:a/x", "--versions")[0]["version_id"].(string) }
+
+	t.Run("commit", func(t *testing.T) {
+		s := scene(t)
+		s.ok("put", "lake/main:a/x", "--size", "3")
+		s.ok("put", "lake/main:b", "--size", "1")
+		s.ok("commit", "lake/main", "-m", "part", "--prefix", "a/")
+		s.ok("branch", "reset", "lake/main", "--staged")
+		require.Equal(t, []float64{3, 2, 1}, sizes(s, "main"))
+		require.Empty(t, s.objects("ls", "lake/main:b"))
+	})
+	for name, part := range map[string][]string{"reset of a prefix": {"--prefix", "a/"}, "reset of a key": {"--key", "a/x"}} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t)
+			s.ok("rm", "lake/main:a/x", "--version", newest(s))
+			require.Equal(t, []float64{1}, sizes(s, "main"))
+			s.ok("put", "lake/main:a/xy", "--size", "1")
+			s.ok("put", "lake/main:b", "--size", "1")
+			s.ok(append([]string{"branch", "reset", "lake/main", "--staged"}, part...)...)
+			require.Equal(t, []float64{2, 1}, sizes(s, "main")[:2])
+			require.Len(t, s.objects("ls", "lake/main:b"), 1)
+			require.Equal(t, name == "reset of a key", len(s.objects("ls", "lake/main:a/")) == 2)
+		})
+	}
+	t.Run("strategy for a prefix", func(t *testing.T) {
+		s := scene(t)
+		s.ok("branch", "create", "lake/other", "lake/main")
+		for ref, size := range map[string]string{"main": "3", "other": "4"} {
+			s.ok("put", "lake/"+ref+":a/x", "--size", size)
+			s.ok("commit", "lake/"+ref, "-m", "both")
+		}
+		s.ok("merge", "lake/other", "lake/main", "--strategy-for", "a/=source-wins")
+		require.Equal(t, []float64{4, 2, 1}, sizes(s, "main"))
+	})
+}
+
+func TestAnEmptyValueOfAFlagIsNotItsAbsence(t *testing.T) {
+	s := newLake(t)
+	s.ok("put", "lake/main:x", "--size", "1", "--tag", "a=b")
+	for _, args := range [][]string{
+		{"get", "lake/main:x"}, {"rm", "lake/main:x"}, {"cp", "lake/main:x", "lake/main:y"}, {"tagging", "get", "lake/main:x"}, {"tagging", "set", "lake/main:x", "c=d"}, {"tagging", "rm", "lake/main:x"},
+		{"object-lock", "retain", "lake/main:x", "none"}, {"object-lock", "hold", "lake/main:x", "on"},
+	} {
+		require.Contains(t, s.fails(2, append(args, "--version", "")...), "--version", args)
+	}
+	require.Contains(t, s.fails(2, "put", "lake/main:x", "--file", ""), "--file")
+	require.Equal(t, map[string]any{"tag": "a", "value": "b"}, s.objects("tagging", "get", "lake/main:x")[0])
+	require.Len(t, s.objects("ls", "lake/main:"), 1)
+}

@@ -40,8 +40,13 @@ func (a *app) put() *cobra.Command {
 			if err == nil {
 				err = graveler.ValidateBranchID(at.branch())
 			}
-			if err == nil && cmd.Flags().Changed("if-match") && f.ifMatch == "" {
-				err = usageError{"--if-match: expected an identity or a checksum, as get shows it"} // such as a variable that is not set: without it the write would be unconditional
+			// An empty value, such as a variable that is not set, would make the write unconditional, or one of nothing.
+			switch changed := cmd.Flags().Changed; {
+			case err != nil:
+			case changed("if-match") && f.ifMatch == "":
+				err = usageError{"--if-match: expected an identity or a checksum, as get shows it"}
+			case changed("file") && f.file == "":
+				err = usageError{"--file: expected the name of a file"}
 			}
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
@@ -28,7 +29,7 @@ func (a *app) branchReset() *cobra.Command {
 		Use: "reset REPO/BRANCH (--to REF | --to-move N|TIME | --staged)", Short: "Give a branch another head, or drop its uncommitted changes",
 		Long: "With --to, make the commit REF, of the same repository, the head of a branch. The commits that it reaches no more stay: 'moraine reflog' names them.\n\n" +
 			"With --to-move, go back to the head that a move of the branch left: the one with the number N in 'moraine reflog', or the last one at or before TIME. This is a move too, so that it can be undone in the same way.\n\n" +
-			"With --staged, drop uncommitted changes: all of the branch, that of one key, or those of the keys with a prefix. They cannot be had back.",
+			"With --staged, drop uncommitted changes: all of the branch, that of one key, or those of the keys with a prefix, together with those of their other versions. They cannot be had back.",
 		Example: "moraine branch reset lake/main --to main~1\nmoraine branch reset lake/main --to-move 7\nmoraine branch reset lake/main --staged --prefix photos/",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,9 +78,9 @@ func (o *resetOptions) reset(ctx context.Context, s *moraine.Store, at address, 
 		}
 		return unmoved(err, "", "that is the head; nothing was changed")
 	case changed("key"):
-		return s.ResetStagedKey(ctx, at.repo, at.branch(), graveler.Key(o.key))
+		return s.ResetStagedKey(ctx, at.repo, at.branch(), graveler.Key(o.key), catalog.VersionsOf(o.key))
 	default:
-		return s.ResetStaged(ctx, at.repo, at.branch(), graveler.Key(o.prefix))
+		return s.ResetStaged(ctx, at.repo, at.branch(), graveler.Key(o.prefix), catalog.VersionsBelow(o.prefix))
 	}
 }
 

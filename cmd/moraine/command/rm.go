@@ -36,8 +36,6 @@ func (a *app) rm() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case cmd.Flags().Changed("version") && version == "":
-				return usageError{"--version: expected the ID of a version"} // such as a variable that is not set: without it the object would be removed
 			case bypass && version == "":
 				return usageError{"--bypass-governance needs --version"}
 			}
@@ -56,7 +54,7 @@ func (a *app) rm() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "remove every object whose key starts with KEY")
-	cmd.Flags().StringVar(&version, "version", "", "remove the version with this ID, for good")
+	defineVersion(cmd.Flags(), &version, "remove the version with this ID, for good")
 	cmd.Flags().BoolVar(&bypass, "bypass-governance", false, "with --version: in spite of a retention in GOVERNANCE mode")
 	cmd.MarkFlagsMutuallyExclusive("recursive", "version")
 	return cmd
@@ -78,13 +76,10 @@ func (a *app) removeAll(ctx context.Context, c *catalog.Catalog, at address) err
 	})
 }
 
-// removeVersion removes a version for good. One that is not there is no error, but hardly what was meant.
+// removeVersion removes a version for good. One that is not there is no error, but hardly what was meant: the look is for a note on that alone, and any other error of it comes back from the removal.
 func (a *app) removeVersion(ctx context.Context, c *catalog.Catalog, at address, p catalog.DeleteParams) error {
 	_, err := c.Get(ctx, at.bucket(), string(at.key), catalog.GetParams{VersionID: p.VersionID})
 	absent := errors.Is(err, catalog.NoSuchVersion)
-	if err != nil && !absent && !errors.Is(err, catalog.MethodNotAllowed) { // which is of a delete marker
-		return err
-	}
 	d, err := c.Delete(ctx, at.bucket(), string(at.key), p)
 	if err == nil && absent {
 		a.note("%s/%s:%s has no version %s", at.repo, at.ref, escape(at.key), escape(p.VersionID))

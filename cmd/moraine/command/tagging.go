@@ -39,7 +39,7 @@ func (a *app) taggingGet() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&version, "version", "", "the version with this ID, in place of the current one")
+	defineVersion(cmd.Flags(), &version, "the version with this ID, in place of the current one")
 	return cmd
 }
 
@@ -82,6 +82,6 @@ func (a *app) changeTags(use, short, example string, count cobra.PositionalArgs)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&version, "version", "", "the version with this ID, in place of the current one")
+	defineVersion(cmd.Flags(), &version, "the version with this ID, in place of the current one")
 	return cmd
 }
