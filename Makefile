@@ -50,6 +50,7 @@ test-tools:
 
 test: test-tools
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+	$(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./pkg/lifecycle/dailyrun # two thousand histories, of which the race detector sees a part
 
 # Long runs, and a minute for each fuzz target. Only packages whose tests link rapid know its flags, so they run apart.
 test-nightly: test-tools

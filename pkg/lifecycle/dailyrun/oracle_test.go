@@ -109,7 +109,9 @@ func objects(tree map[string]graveler.Value, v catalog.Versioning) (map[string]*
 		}
 		versions = slices.DeleteFunc(versions, func(o *object) bool { return all[string(o.entry)] == nil })
 		noncurrent := slices.DeleteFunc(slices.Clone(versions), func(o *object) bool { return o.Kind != lifecycle.Noncurrent })
-		slices.SortStableFunc(noncurrent, func(a, b *object) int { return b.since.Compare(a.since) })
+		slices.SortFunc(noncurrent, func(a, b *object) int { // markers that two branches made at one time differ in what is random of their IDs
+			return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.VersionID, b.VersionID))
+		})
 		for rank, o := range noncurrent {
 			o.NewerNoncurrent = rank
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,17 +288,23 @@ func TestRulesThatCannotBeReadAreAnErrorOfTheirBucketAlone(t *testing.T) {
 // A pass that is cut off at any call of the store, and run again, removes what one that was not would have.
 func TestAPassThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	play := func(cutAt int, crash bool) (calls int, left []string) {
-		calls, armed := 0, false
+		armed := false
+		var guard sync.Mutex
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		store := mem.New()
 		faulty := kvtest.Faulty(store, func(ctx context.Context, _ kvtest.Op, call func(context.Context) error) error {
+			guard.Lock()
+			cut := false
 			if armed {
-				if calls++; cutAt > 0 && calls >= cutAt {
-					cancel()
-					if crash {
-						return kvtest.ErrInjected
-					}
+				calls++
+				cut = cutAt > 0 && calls >= cutAt
+			}
+			guard.Unlock()
+			if cut {
+				cancel()
+				if crash {
+					return kvtest.ErrInjected
 				}
 			}
 			return call(ctx)

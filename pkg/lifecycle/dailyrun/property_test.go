@@ -345,6 +345,9 @@ func histories() int {
 	if os.Getenv("MORAINE_NIGHTLY") != "" {
 		return 100_000
 	}
+	if raceDetector {
+		return 300
+	}
 	return 2000
 }
 
