@@ -6,7 +6,7 @@ SHELL       := /bin/bash
 
 GO            ?= go
 TEST_FLAGS    ?=
-TEST_TIMEOUT  ?= 10m
+TEST_TIMEOUT  ?= 20m
 NIGHTLY_TIMEOUT ?= 12h
 NIGHTLY_CHECKS  ?= 20000
 FUZZ_TIME       ?= 1m
