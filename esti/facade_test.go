@@ -55,6 +55,7 @@ func routings() (all []routing) {
 func facadeEngines(sql engine) (engines []engine) {
 	without := maps.Clone(sql.without)
 	without["bench.txtar"] = "the benchmarks open stores by themselves"
+	without["uploads.txtar"] = "it opens the store by itself, to begin uploads"
 	without["changes.txtar"] = "a command reads while others write, and what is written between the reads of two sides is a difference"
 	chosen := []routing{{facade.Repositories, facade.Branches}, {facade.Commits, facade.Tags}}
 	if os.Getenv("MORAINE_NIGHTLY") != "" {

@@ -205,7 +205,12 @@ func (f followedStaging) Apply(ctx context.Context, fence *graveler.Fence, token
 	return and(f.Staging.Apply(ctx, fence, token, writes), func() error {
 		var all []graveler.StagedWrite
 		for _, w := range writes {
-			all = append(all, graveler.StagedWrite{Key: w.Key, Value: w.Value})
+			if !w.Check {
+				all = append(all, graveler.StagedWrite{Key: w.Key, Value: w.Value})
+			}
+		}
+		if len(all) == 0 {
+			return nil
 		}
 		return f.other.Apply(ctx, nil, token, all)
 	})
