@@ -178,15 +178,15 @@ func TestMissingTruncatedForeignAndSwappedFilesAreErrors(t *testing.T) {
 	}
 }
 
-func TestIDsThatAreNoneAreRefused(t *testing.T) {
+func TestIDsThatAreNoneAreDamage(t *testing.T) {
 	s, counter := newStore(t)
 	for _, tree := range []graveler.MetaRangeID{"", "x", "../../etc/passwd"} {
 		_, err := s.Get(t.Context(), ns, tree, graveler.Key("k"))
-		require.ErrorIs(t, err, graveler.ErrInvalidRef)
+		require.ErrorIs(t, err, graveler.ErrCorrupt)
 		_, err = scanAll(s, tree)
-		require.ErrorIs(t, err, graveler.ErrInvalidRef)
+		require.ErrorIs(t, err, graveler.ErrCorrupt)
 		_, err = s.Apply(t.Context(), ns, tree, contents{}.iterator())
-		require.ErrorIs(t, err, graveler.ErrInvalidRef)
+		require.ErrorIs(t, err, graveler.ErrCorrupt)
 	}
 	require.Zero(t, counter.Counts())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 )
 
 // fileFacts is what is remembered of a file.
@@ -226,7 +227,7 @@ func (r *repository) broken(ctx context.Context, file string, by referrer, probl
 	}
 	kind := UnreadableFile
 	switch {
-	case errors.Is(problem, graveler.ErrInvalidRef):
+	case errors.Is(problem, rangefile.ErrInvalidID):
 		kind = BadTree
 	case errors.Is(problem, block.ErrNotFound):
 		kind = MissingFile
