@@ -26,6 +26,7 @@ var arrows = []struct {
 	imports  []string
 }{
 	{"pkg/kv/all", []string{"pkg/kv/..."}},
+	{"pkg/kv/postgres/...", []string{"pkg/kv", "pkg/kv/postgres/...", "internal/pgpool"}},
 	{"pkg/kv/...", []string{"pkg/kv", "pkg/kv/internal/files"}},
 	{"pkg/block/all", []string{"pkg/block/..."}},
 	{"pkg/block/...", []string{"pkg/block"}},
@@ -42,7 +43,7 @@ var arrows = []struct {
 
 	{"pkg/catalog/...", []string{"pkg/catalog/...", "pkg/graveler", "pkg/graveler/metalog", "pkg/kv"}},
 	{"pkg/lifecycle/...", []string{"pkg/lifecycle/...", "pkg/catalog/...", "pkg/graveler", "pkg/graveler/extsort", "pkg/graveler/metalog", "pkg/kv"}},
-	{"pkg/migrate/...", []string{"pkg/migrate/...", "pkg/catalog/...", "pkg/graveler/...", "pkg/kv", "pkg/block"}},
+	{"pkg/migrate/...", []string{"pkg/migrate/...", "pkg/catalog/...", "pkg/graveler/...", "pkg/kv", "pkg/block", "internal/pgpool"}},
 
 	{".", []string{"pkg/..."}},
 	// The tour of a migration makes its own old data, in a server of its own.

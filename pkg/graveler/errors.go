@@ -64,4 +64,6 @@ var (
 	ErrClosed    = errors.New("closed")
 	// ErrCorrupt: stored data contradicts itself: a missing commit that is referred to, a record that does not decode, a gap in a branch log.
 	ErrCorrupt = errors.New("corrupt data")
+	// ErrInvalidTree: what names a tree holds no ID of one. It is ErrCorrupt, since nobody types such IDs.
+	ErrInvalidTree = fmt.Errorf("%w: not the ID of a tree", ErrCorrupt)
 )

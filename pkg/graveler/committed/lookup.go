@@ -62,7 +62,7 @@ func (l *lookup) find(tree graveler.MetaRangeID, key []byte) (*graveler.Value, e
 func (l *lookup) root(tree graveler.MetaRangeID) (*node, error) {
 	id, err := rangefile.ParseID(string(tree))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", graveler.ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", graveler.ErrInvalidTree, err)
 	}
 	if id == rangefile.EmptyID() {
 		return &node{level: 1}, nil

@@ -42,7 +42,7 @@ func (n *node) memory() int { return n.keys + 112*len(n.children) }
 func (f *files) tree(ctx context.Context, tree graveler.MetaRangeID) (*node, error) {
 	id, err := rangefile.ParseID(string(tree))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", graveler.ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", graveler.ErrInvalidTree, err)
 	}
 	if id == rangefile.EmptyID() {
 		return &node{level: 1}, nil

@@ -25,7 +25,7 @@ func (s *Store) Walk(ctx context.Context, ns string, tree graveler.MetaRangeID, 
 	id, err := rangefile.ParseID(string(tree))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", graveler.ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", graveler.ErrInvalidTree, err)
 	case id == rangefile.EmptyID():
 		return nil
 	}
@@ -102,7 +102,7 @@ func (s *Store) CheckFile(ctx context.Context, ns string, want graveler.TreeFile
 	}
 	id, err := rangefile.ParseID(want.ID)
 	if err != nil {
-		return fmt.Errorf("%w: %w", graveler.ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", graveler.ErrInvalidTree, err)
 	}
 	level := want.Level
 	if want.Root {

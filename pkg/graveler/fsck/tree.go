@@ -12,7 +12,6 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
-	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 )
 
 // fileFacts is what is remembered of a file.
@@ -227,7 +226,7 @@ func (r *repository) broken(ctx context.Context, file string, by referrer, probl
 	}
 	kind := UnreadableFile
 	switch {
-	case errors.Is(problem, rangefile.ErrInvalidID):
+	case errors.Is(problem, graveler.ErrInvalidTree):
 		kind = BadTree
 	case errors.Is(problem, block.ErrNotFound):
 		kind = MissingFile

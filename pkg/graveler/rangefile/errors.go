@@ -17,9 +17,6 @@ var (
 	ErrVersion = errors.New("unknown version of range file")
 )
 
-// ErrInvalidID: a text is not the ID of a file.
-var ErrInvalidID = errors.New("not the ID of a range or metarange")
-
 // ErrRecord: a record cannot be stored: out of order, an empty key, or larger than the format allows.
 var ErrRecord = errors.New("invalid record")
 

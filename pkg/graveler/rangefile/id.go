@@ -17,7 +17,7 @@ type ID [sha256.Size]byte
 // String gives 64 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// ParseID is the inverse of String; upper case is refused, so that an ID has one form. What is none is ErrInvalidID.
+// ParseID is the inverse of String; upper case is refused, so that an ID has one form.
 func ParseID(s string) (ID, error) {
 	var id ID
 	if len(s) == hex.EncodedLen(len(id)) && !strings.ContainsAny(s, "ABCDEF") {
@@ -25,7 +25,7 @@ func ParseID(s string) (ID, error) {
 			return id, nil
 		}
 	}
-	return ID{}, fmt.Errorf("%q: %w", s, ErrInvalidID)
+	return ID{}, fmt.Errorf("%q is not the ID of a range or metarange", s)
 }
 
 // EmptyID is the ID of a metarange without children, which stands for the empty tree and is never written.

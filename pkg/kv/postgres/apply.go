@@ -124,7 +124,7 @@ func hold(f *kv.Fence) query {
 // transact runs queries in one round trip, which PostgreSQL takes for one transaction, and stores
 // the row that the last one returns.
 func (s *Store) transact(ctx context.Context, queries []query, row ...any) error {
-	return s.write(ctx, func(conn *pgx.Conn) error {
+	return s.pool.Write(ctx, func(conn *pgx.Conn) error {
 		var batch pgx.Batch
 		for _, q := range queries {
 			batch.Queue(q.sql, q.arguments...)

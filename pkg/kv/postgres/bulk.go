@@ -72,7 +72,7 @@ func (s *Store) DropPartition(ctx context.Context, partition []byte) error {
 func (s *Store) drop(ctx context.Context, partition []byte) error {
 	for from := []byte{}; ; {
 		var last [][]byte
-		err := s.write(ctx, func(conn *pgx.Conn) error {
+		err := s.pool.Write(ctx, func(conn *pgx.Conn) error {
 			rows, err := conn.Query(ctx, dropChunk, partition, from, dropKeys)
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/moraine-store/moraine/internal/pgpool"
 	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/kv"
 )
@@ -22,7 +23,7 @@ func TestReadsGoOnAfterTheServerCrashed(t *testing.T) {
 	it, err := s.Scan(ctx, part, kv.ScanOptions{})
 	require.NoError(t, err)
 	var g errgroup.Group
-	for range maxConns { // as many dead connections as there can be
+	for range pgpool.MaxConns { // as many dead connections as there can be
 		g.Go(func() error { _, err := s.Get(ctx, part, []byte("k")); return err })
 	}
 	require.NoError(t, g.Wait())

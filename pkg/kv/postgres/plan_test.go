@@ -30,7 +30,7 @@ func TestPlansOfAnEmptyTableAreGoodForALargeOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var plan []string
-			require.NoError(t, s.read(t.Context(), func(conn *pgx.Conn) error {
+			require.NoError(t, s.pool.Read(t.Context(), func(conn *pgx.Conn) error {
 				rows, err := conn.Query(t.Context(), "explain "+c.sql, c.arguments...)
 				if err == nil {
 					plan, err = pgx.CollectRows(rows, pgx.RowTo[string])

@@ -51,17 +51,16 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/moraine-store/moraine/internal/pgpool"
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
 // Store is a store in a database. It implements kv.Store, kv.ManySetter, kv.PartitionDropper and kv.Publisher.
 type Store struct {
-	pool     *pgxpool.Pool
+	pool     *pgpool.Pool
 	readOnly bool
 	groups   groups
-	freed    chan struct{} // gets a token for each connection that is given back, while there is room
 
 	mu     sync.Mutex
 	closed bool
@@ -78,20 +77,16 @@ var (
 // opened read-only. It does not wait for a server that is not there. A database without our tables,
 // or with other ones in their place, is kv.ErrNotAStore.
 func Open(ctx context.Context, url string, o kv.OpenOptions) (kv.Store, error) {
-	config, err := parseURL(url, o.ReadOnly)
+	pool, err := pgpool.New(ctx, url, o.ReadOnly, nil)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, errURL
-	}
-	s := &Store{pool: pool, readOnly: o.ReadOnly, freed: make(chan struct{}, config.MaxConns)}
+	s := &Store{pool: pool, readOnly: o.ReadOnly}
 	s.groups.run = s.runGroup
-	err = s.once(ctx, func(conn *pgx.Conn) error { return ensureLayout(ctx, conn, o.ReadOnly) })
+	err = pool.Once(ctx, func(conn *pgx.Conn) error { return ensureLayout(ctx, conn, o.ReadOnly) })
 	if err != nil {
 		pool.Close()
-		return nil, describe(ctx, err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -160,7 +155,7 @@ func (s *Store) Get(ctx context.Context, partition, key []byte) (item kv.Item, e
 }
 
 func (s *Store) get(ctx context.Context, partition, key []byte, item *kv.Item) error {
-	return s.read(ctx, func(conn *pgx.Conn) error {
+	return s.pool.Read(ctx, func(conn *pgx.Conn) error {
 		var value []byte
 		err := conn.QueryRow(ctx, get, partition, key).Scan(&value)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -35,7 +35,7 @@ func (s *Store) readPage(ctx context.Context, r kv.PageRequest) (entries []kv.En
 	}
 	var b *kv.PageBuilder
 	err = s.call(ctx, func() error {
-		return s.read(ctx, func(conn *pgx.Conn) error {
+		return s.pool.Read(ctx, func(conn *pgx.Conn) error {
 			b = kv.NewPage(r) // an attempt that failed may have begun one
 			rows, err := conn.Query(ctx, sql, arguments...)
 			if err != nil {

@@ -8,13 +8,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Codes of errors, from appendix A of PostgreSQL's manual.
-const (
-	serializationFailure = "40001"
-	deadlockDetected     = "40P01"
-	duplicateTable       = "42P07"
-	tooManyConnections   = "53300"
-)
+// duplicateTable is a code of appendix A of PostgreSQL's manual.
+const duplicateTable = "42P07"
 
 const (
 	lockShared    = `select pg_advisory_xact_lock_shared($1)`

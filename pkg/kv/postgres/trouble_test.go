@@ -48,13 +48,6 @@ func TestARefusedConnectionIsReportedOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "connection refused"), err)
 }
 
-func TestConnectErrorSaysEachThingOnce(t *testing.T) {
-	lookup, refused := errors.New("lookup a: no such host"), errors.New("b: refused")
-	err := connectError{errors.Join(fmt.Errorf("resolve: %w", errors.Join(lookup, lookup)), refused, refused)}
-	require.EqualError(t, err, "connect: resolve: lookup a: no such host; b: refused")
-	require.ErrorIs(t, err, refused)
-}
-
 // limited opens a store with two connections of the sixteen that it would like.
 func limited(t *testing.T) (s *Store, url string) {
 	server := testpg.Start(t)

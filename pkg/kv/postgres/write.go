@@ -74,7 +74,7 @@ func (s *Store) runGroup(ctx context.Context, l lane, rows []row) error {
 
 func (s *Store) setAll(ctx context.Context, rows []row, fence *kv.Fence) error {
 	if fence == nil {
-		return s.write(ctx, func(conn *pgx.Conn) error {
+		return s.pool.Write(ctx, func(conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, setAll, columns(rows)...)
 			return err
 		})
@@ -102,7 +102,7 @@ func (s *Store) deleteAll(ctx context.Context, partition []byte, rows []row) err
 	for i, r := range rows {
 		keys[i] = r.key
 	}
-	return s.write(ctx, func(conn *pgx.Conn) error {
+	return s.pool.Write(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, deleteAll, partition, keys)
 		return err
 	})

@@ -32,7 +32,7 @@ func TestPlansOfSmallTablesAreGoodForLargeOnes(t *testing.T) {
 	require.NoError(t, s.PutCommit(t.Context(), repo, &graveler.Commit{ID: "c1"}))
 	require.NoError(t, s.Apply(t.Context(), nil, "t", []graveler.StagedWrite{{Key: graveler.Key("k")}}))
 	explain := func(sql string, arguments []any) (plan []string) {
-		require.NoError(t, s.read(t.Context(), func(conn *pgx.Conn) error {
+		require.NoError(t, s.pool.Read(t.Context(), func(conn *pgx.Conn) error {
 			rows, err := conn.Query(t.Context(), "EXPLAIN "+s.tables.Replace(sql), arguments...)
 			if err == nil {
 				plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
@@ -41,7 +41,7 @@ func TestPlansOfSmallTablesAreGoodForLargeOnes(t *testing.T) {
 		}))
 		return plan
 	}
-	require.NoError(t, s.read(t.Context(), func(conn *pgx.Conn) error {
+	require.NoError(t, s.pool.Read(t.Context(), func(conn *pgx.Conn) error {
 		_, err := conn.Exec(t.Context(), "VACUUM ANALYZE")
 		return err
 	}))

@@ -19,7 +19,7 @@
 // Staged writes rely on the branch's record, and share a lock on it with each other. That is an advisory lock, which the branch's writers take too, and not a row lock: PostgreSQL lets sharers of a row overtake whoever waits to change
 // it, so a commit might wait for as long as others write. Locks of advisory kind are granted in turn.
 //
-// A write is repeated only where it certainly had no effect, and reads where the connection was lost; see package kv/postgres, whose habits these are. Each page of a scan is a statement of its own, and nothing is held between two pages.
+// A write is repeated only where it certainly had no effect, and reads where the connection was lost; see package internal/pgpool. Each page of a scan is a statement of its own, and nothing is held between two pages.
 package sqlstore
 
 import (
@@ -30,8 +30,8 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/moraine-store/moraine/internal/pgpool"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
 )
@@ -46,7 +46,7 @@ var (
 
 // Store is a store in the tables of a database. It is safe for concurrent use.
 type Store struct {
-	pool     *pgxpool.Pool
+	pool     *pgpool.Pool
 	readOnly bool
 	tables   *strings.Replacer // {NAME} in a statement that reads: our table moraine_NAME
 
@@ -68,23 +68,19 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (*Store, error) {
 }
 
 func open(ctx context.Context, url string, o kv.OpenOptions) (*Store, error) {
-	config, err := parseURL(url, o.ReadOnly)
+	pool, err := openPool(ctx, url, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, errURL
-	}
 	s := &Store{pool: pool, readOnly: o.ReadOnly}
-	err = s.once(ctx, func(conn *pgx.Conn) error {
+	err = pool.Once(ctx, func(conn *pgx.Conn) error {
 		plain, err := ensureTables(ctx, conn, o.ReadOnly)
 		s.tables = tableNames(plain)
 		return err
 	})
 	if err != nil {
 		pool.Close()
-		return nil, describe(ctx, err)
+		return nil, err
 	}
 	return s, nil
 }

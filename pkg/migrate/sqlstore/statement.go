@@ -26,7 +26,7 @@ type query struct {
 func rows[T any](ctx context.Context, s *Store, q query, scan pgx.RowToFunc[T]) (all []T, err error) {
 	sql := s.tables.Replace(q.sql)
 	err = s.call(ctx, func() error {
-		return s.read(ctx, func(conn *pgx.Conn) error {
+		return s.pool.Read(ctx, func(conn *pgx.Conn) error {
 			r, err := conn.Query(ctx, sql, q.arguments...)
 			if err == nil {
 				all, err = pgx.CollectRows(r, scan)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package postgres
+package pgpool
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -16,24 +17,23 @@ import (
 
 // Defaults for what the URL does not say.
 const (
-	maxConns       = 16
+	MaxConns       = 16
 	connectTimeout = 10 * time.Second
 )
 
-// errURL does not wrap what the client library says, which may quote a malformed URL with its password.
-var errURL = fmt.Errorf("%w: malformed, or an unknown value of a parameter: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE", kv.ErrInvalidURL)
-
-func parseURL(url string, readOnly bool) (*pgxpool.Config, error) {
-	_, rest, _ := strings.Cut(url, ":")
+// parse does not wrap what the client library says, which may quote a malformed URL with its password.
+func parse(url string, readOnly bool, session map[string]string) (*pgxpool.Config, error) {
+	scheme, rest, _ := strings.Cut(url, ":")
+	malformed := fmt.Errorf("%w: malformed, or an unknown value of a parameter: write %s://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE", kv.ErrInvalidURL, scheme)
 	if !strings.HasPrefix(rest, "//") {
-		return nil, errURL
+		return nil, malformed
 	}
 	config, err := pgxpool.ParseConfig("postgres:" + rest)
 	if err != nil {
-		return nil, errURL
+		return nil, malformed
 	}
 	if !strings.Contains(rest, "pool_max_conns=") {
-		config.MaxConns = maxConns
+		config.MaxConns = MaxConns
 	}
 	conn := config.ConnConfig
 	if conn.ConnectTimeout == 0 {
@@ -46,11 +46,11 @@ func parseURL(url string, readOnly bool) (*pgxpool.Config, error) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	setParameters(conn.RuntimeParams, readOnly)
+	maps.Copy(conn.RuntimeParams, session)
 	return config, nil
 }
 
-// setParameters gives every session what the statements count on, whatever is set for the database
-// or the user.
+// setParameters gives every session what statements count on, whatever is set for the database or the user.
 func setParameters(p map[string]string, readOnly bool) {
 	for name, value := range map[string]string{
 		"application_name":   "moraine",
@@ -64,12 +64,11 @@ func setParameters(p map[string]string, readOnly bool) {
 	p["default_transaction_isolation"] = "read committed"
 	p["statement_timeout"] = "0"
 	p["lock_timeout"] = "0"
-	// The primary key is always the way. A plan is made once per connection, when the table may be
-	// empty, and must still be right when it is large; in index order, locks cannot cross.
+	// A plan is made once per connection, when tables may be empty, and must still be right when they are large: by an index; in its order, locks cannot cross.
 	p["plan_cache_mode"] = "force_generic_plan"
-	p["enable_seqscan"] = "off"
-	p["enable_bitmapscan"] = "off"
-	p["jit"] = "off"
+	for _, method := range []string{"enable_seqscan", "enable_bitmapscan", "jit"} {
+		p[method] = "off"
+	}
 	if readOnly {
 		p["default_transaction_read_only"] = "on"
 	}
