@@ -23,9 +23,12 @@ type Versions struct {
 	current, marker occupant
 }
 
-// ReadVersions reads what is current of a key.
+// HeadPlaces returns the keys of the entries that hold what is current of a key: the object, and the delete marker.
+func HeadPlaces(key string) []graveler.Key { return []graveler.Key{currentKey(key), markerKey(key)} }
+
+// ReadVersions reads what is current of a key: HeadPlaces.
 func ReadVersions(ctx context.Context, r Reader, key string) (Versions, error) {
-	found, err := load(ctx, r, currentKey(key), markerKey(key))
+	found, err := load(ctx, r, HeadPlaces(key)...)
 	if err != nil {
 		return Versions{}, err
 	}

@@ -45,11 +45,9 @@ func (p *Part) check() error {
 
 // value returns the value of the part's entry. Its identity is SHA-256 of a tag and all that it holds, in the form of Object.identity.
 func (p *Part) value(key string) (graveler.Value, error) {
-	h := newHash("moraine part 1")
-	h.text(key)
 	o := Object{PhysicalAddress: p.PhysicalAddress, Size: p.Size, Checksum: p.Checksum, ModifiedAt: p.ModifiedAt}
-	o.hashContent(h)
-	return encodeRecord(&catalogpb.PartData{Key: []byte(key), PhysicalAddress: p.PhysicalAddress, Size: p.Size, Checksum: p.Checksum, ModifiedAt: nanoseconds(p.ModifiedAt)}, h)
+	f := fields(nil).text("moraine part 1").text(key).content(&o)
+	return encodeRecord(&catalogpb.PartData{Key: []byte(key), PhysicalAddress: p.PhysicalAddress, Size: p.Size, Checksum: p.Checksum, ModifiedAt: nanoseconds(p.ModifiedAt)}, f)
 }
 
 // decodePart returns a part, and the key of its upload.

@@ -36,22 +36,19 @@ func (u *Upload) value() (graveler.Value, error) {
 	}
 	m := &catalogpb.UploadData{Object: messageOf(&u.Object), InitiatedAt: nanoseconds(u.Initiated), Replaced: u.replaced}
 	m.ProtoReflect().SetUnknown(u.unknown)
-	h := newHash("moraine upload 1")
-	h.text(string(u.Object.identity()))
-	h.time(u.Initiated)
-	h.number(u.replaced)
+	f := fields(nil).text("moraine upload 1").text(string(u.Object.identity())).time(u.Initiated).number(u.replaced)
 	if len(u.unknown) > 0 {
-		h.text(string(u.unknown))
+		f = f.text(string(u.unknown))
 	}
-	return encodeRecord(m, h)
+	return encodeRecord(m, f)
 }
 
-func encodeRecord(m proto.Message, h fieldHash) (graveler.Value, error) {
+func encodeRecord(m proto.Message, f fields) (graveler.Value, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return graveler.Value{}, fmt.Errorf("%w: %w", graveler.ErrInvalidValue, err)
 	}
-	v := graveler.Value{Identity: h.Sum(nil), Data: data}
+	v := graveler.Value{Identity: f.hash(), Data: data}
 	return v, graveler.ValidateValue(&v)
 }
 

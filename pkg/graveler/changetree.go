@@ -86,7 +86,7 @@ func (g *Graveler) changedTree(ctx context.Context, repo *Repository, tree MetaR
 	return changed, g.unlessGone(ctx, repo, closing(err, it, t.entries))
 }
 
-// Tree is the tree of a commit that is to be changed. It is used by one goroutine at a time, and until the sequence of changes has ended.
+// Tree is the tree of a commit that is to be changed. It is used until the sequence of changes has ended: Get by one goroutine at a time, List by any number.
 type Tree struct {
 	g       *Graveler
 	repo    *Repository

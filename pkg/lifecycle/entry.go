@@ -34,13 +34,10 @@ func VersionObject(place catalog.Place, stored catalog.Object, versioning catalo
 		Key: place.Key, Size: stored.Size, Tags: stored.Tags, ContentIdentity: stored.ContentIdentity(), VersionID: stored.VersionID, DeleteMarker: stored.DeleteMarker,
 		ModifiedAt: stored.ModifiedAt, NoncurrentSince: stored.NoncurrentSince, Lock: stored.Lock, Versioning: versioning,
 	}
-	switch place.Kind {
-	case catalog.KindCurrent:
-		o.Kind = Current
-	case catalog.KindMarker:
-		o.Kind = Marker
-	case catalog.KindNull, catalog.KindNoncurrent:
-		o.Kind, o.VersionID = Noncurrent, place.VersionID
+	switch o.Kind = KindAt(place.Kind); o.Kind {
+	case Current, Marker:
+	case Noncurrent:
+		o.VersionID = place.VersionID
 	default:
 		return Object{}, fmt.Errorf("object %q: %w: an entry of kind %d is none", place.Key, graveler.ErrCorrupt, place.Kind)
 	}
@@ -48,4 +45,20 @@ func VersionObject(place catalog.Place, stored catalog.Object, versioning catalo
 		return Object{}, fmt.Errorf("object %q: %w: delete marker %t in the place of a %s version", place.Key, graveler.ErrCorrupt, o.DeleteMarker, o.Kind)
 	}
 	return o, nil
+}
+
+// KindAt returns the kind of the objects that entries of a kind hold, as far as their keys tell: a marker that is beside a current object is noncurrent. It is 0 for what holds none.
+func KindAt(kind catalog.Kind) ObjectKind {
+	switch kind {
+	case catalog.KindCurrent:
+		return Current
+	case catalog.KindMarker:
+		return Marker
+	case catalog.KindNull, catalog.KindNoncurrent:
+		return Noncurrent
+	case catalog.KindUpload:
+		return Upload
+	default:
+		return 0
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine"
+	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
@@ -34,15 +35,23 @@ func (a *app) lifecycleRun() *cobra.Command {
 	var at string
 	var dryRun, force bool
 	cmd := &cobra.Command{
-		Use: "run", Short: "Remove what the lifecycle rules of all repositories say is due",
-		Long: "Remove what the lifecycle rules of all repositories say is due: one pass, which goes on where the last one ended. Run it once a day. What it removes from a branch is a commit of its own, and older commits still show it; " +
+		Use: "run [REPO]...", Short: "Remove what the lifecycle rules of repositories say is due",
+		Long: "Remove what the lifecycle rules of all repositories, or of those that are named, say is due: one pass, which goes on where the last one ended. Run it once a day. What it removes from a branch is a commit of its own, and older commits still show it; " +
 			"what is uncommitted stays, and is not looked at. A pass that is cut off, or that fails with one branch, has done the rest, and the next one catches up. It prints how much it did.\n\n" +
+			"A pass over some repositories is for when one must not wait. It leaves to the schedule what is remembered of all together: how far shards have come, and when they were walked.\n\n" +
 			"--dry-run lists what would go, and when it was due, and changes nothing.\n\n" +
 			"--now moves the clock of the pass, for tests and demonstrations: to a time, or with +31d or +36h so much ahead of the machine's. What that removes is gone from the branch: also what a retention lock keeps longer, if it ends by the moved clock. What the pass remembers is ahead then, too: " +
 			"until the machine's clock comes there, walks rest, and 'moraine lifecycle status' shows no progress; nothing that falls due is lost by it. A clock ahead, or a --day of less than 24 hours, needs --force, unless it is for a --dry-run.",
-		Example: "moraine lifecycle run --dry-run --now +31d\nmoraine lifecycle run --rate 500 --max-runtime 30m",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: "moraine lifecycle run --dry-run --now +31d\nmoraine lifecycle run --rate 500 --max-runtime 30m\nmoraine lifecycle run lake",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var repositories []graveler.RepositoryID
+			for _, arg := range args {
+				repo, err := parseRepo(arg)
+				if err != nil {
+					return err
+				}
+				repositories = append(repositories, repo)
+			}
 			if err := f.complete(cmd); err != nil {
 				return err
 			}
@@ -67,7 +76,7 @@ func (a *app) lifecycleRun() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.Limiter = limiter
+				c.Limiter, c.Repositories = limiter, repositories
 				if dryRun {
 					return a.dryRun(cmd.Context(), c)
 				}

@@ -363,3 +363,76 @@ func TestALoneDeleteMarkerGoes(t *testing.T) {
 		})
 	}
 }
+
+// Where the log is too short, a version goes by when it was displaced. One that a user restores and overwrites again, after the pass has looked at it, is not old any more.
+func TestAVersionThatIsDisplacedAgainMeanwhileIsAsYoungAsThat(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint(again), func(t *testing.T) {
+			f := newFixture(t, catalog.VersioningEnabled)
+			f.rules(bucket, `"Filter":{},"NoncurrentVersionExpiration":{"NoncurrentDays":5}`)
+			f.config.RetentionWindow = 2 * 24 * time.Hour
+			f.config.Walker = walker.New(f.Graveler)
+			f.put("a", "a")
+			f.days(6)
+			f.before = func() {
+				page, err := f.catalog.ListVersions(t.Context(), in(bucket), catalog.ListVersionsParams{})
+				require.NoError(t, err)
+				if again {
+					_, err = f.catalog.Delete(t.Context(), in(bucket), "a", catalog.DeleteParams{VersionID: page.Versions[0].VersionID})
+					require.NoError(t, err)
+				}
+				f.put("a")
+			}
+			f.run()
+			if !again {
+				require.Equal(t, []string{"current", "noncurrent"}, f.versions("a"), "the one that was displaced just now")
+				return
+			}
+			require.Equal(t, []string{"current", "noncurrent"}, f.versions("a"))
+			for range 4 {
+				f.days(1)
+				f.run()
+				require.Equal(t, []string{"current", "noncurrent"}, f.versions("a"))
+			}
+			f.days(1)
+			f.run()
+			require.Equal(t, []string{"current"}, f.versions("a"))
+		})
+	}
+}
+
+func TestLanesThatAreDueTogetherAreOneMove(t *testing.T) {
+	f := newFixture(t, catalog.VersioningOff)
+	const lanes = 200
+	var rules []string
+	for n := range lanes {
+		rules = append(rules, fmt.Sprintf(`"Filter":{"Prefix":"%03d"},"Expiration":{"Days":%d}`, n, n+1))
+	}
+	f.rules(bucket, rules...)
+	f.run()
+	for n := range lanes {
+		f.put(fmt.Sprintf("%03d", lanes-1-n))
+		f.days(1)
+	}
+	require.Len(t, f.keys(bucket), lanes)
+	f.run()
+	require.Empty(t, f.keys(bucket))
+	require.Len(t, f.sent, lanes)
+	require.Equal(t, 1, f.moves())
+}
+
+// Objects that several lanes find due at once are dispatched for one of them.
+func TestWhatSeveralLanesFindDueIsDispatchedOnce(t *testing.T) {
+	for _, v := range []catalog.Versioning{catalog.VersioningOff, catalog.VersioningEnabled} {
+		f := newFixture(t, v)
+		f.rules(bucket, expire(1), `"Filter":{"Prefix":"a"},"Expiration":{"Days":2}`, expire(3), `"Filter":{},"Expiration":{"Date":"2030-01-02T00:00:00Z"}`)
+		f.put("a", "b", "c", "d")
+		f.days(4)
+		f.run()
+		require.Empty(t, f.keys(bucket))
+		require.Equal(t, []string{"a", "b", "c", "d"}, f.sentKeys())
+		require.Equal(t, 1, f.moves())
+		f.run()
+		require.Empty(t, f.sent)
+	}
+}

@@ -5,10 +5,9 @@ package dailyrun
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
@@ -17,39 +16,71 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
-// chunk gathers what is due of the lanes of a group, and has it dispatched together: of all shards one move.
+// chunk gathers what is due of the lanes of a source, whatever their delays, and has it dispatched together: of all lanes and shards one move.
 type chunk struct {
 	*source
-	g        *group
+	readings []*reading // those whose steps have not ended; the last one may be under way
 	items    []pending
 	bytes    int
 	deferred []cursor.Deferred
-	refused  map[*shard]bool
-	last     graveler.Key // the last unit that was read
-	read     int
-	over     bool // the budget is used up, or the pass has to end
+	others   map[string]bool // entries of items of readings that have ended
+	indexed  int             // how many items others is of
+}
+
+// reading is how far the reading for a group of lanes has come.
+type reading struct {
+	*chunk
+	g       *group
+	refused map[*shard]bool
+	last    graveler.Key // the last unit that was read
+	read    int
+	over    bool // the budget is used up, or the pass has to end
+	whole   bool // everything was read
 }
 
 // pending is something to dispatch. What is due of one unit (an entry, or in the lane of delay 0 a key) is settled as a whole.
 type pending struct {
+	of      *reading // nil: a walk, or what was deferred
 	shard   *shard
 	unit    graveler.Key
 	item    dispatch.Item
 	refusal string // it cannot be dispatched
 }
 
-func newChunk(s *source, g *group) *chunk {
-	return &chunk{source: s, g: g, refused: map[*shard]bool{}}
+// begin adds the reading for a group.
+func (c *chunk) begin(g *group) *reading {
+	for _, p := range c.items[c.indexed:] {
+		c.others[string(p.item.Key)] = true
+	}
+	c.indexed = len(c.items)
+	r := &reading{chunk: c, g: g, refused: map[*shard]bool{}}
+	c.readings = append(c.readings, r)
+	return r
+}
+
+// withdraw leaves out a reading, and what it has added, since it has failed.
+func (c *chunk) withdraw(r *reading) {
+	c.readings = slices.DeleteFunc(c.readings, func(other *reading) bool { return other == r })
+	c.items = slices.DeleteFunc(c.items, func(p pending) bool { return p.of == r }) // all of them are behind what is indexed
+	r.g.behind()
+	r.rest()
+}
+
+// rest stops the lanes where no more is to be read: what is left is for the next pass.
+func (r *reading) rest() {
+	for _, l := range r.g.lanes {
+		r.stopped[l] = r.stopped[l] || r.over
+	}
 }
 
 // wants returns the shard of a key, nil where its lane is none of the group, has been stopped, or is past the unit.
-func (c *chunk) wants(key string, unit graveler.Key) *shard {
-	sh := c.shardOf(c.target.Repository, key)
-	if sh == nil || c.refused[sh] {
+func (r *reading) wants(key string, unit graveler.Key) *shard {
+	sh := r.shardOf(r.target.Repository, key)
+	if sh == nil || r.refused[sh] {
 		return nil
 	}
-	l := c.g.lanes[sh.number]
-	if l == nil || c.stopped[l] || l.Step.KeyDone != nil && bytes.Compare(unit, l.Step.KeyDone) <= 0 {
+	l := r.g.lanes[sh.number]
+	if l == nil || r.stopped[l] || l.Step.KeyDone != nil && bytes.Compare(unit, l.Step.KeyDone) <= 0 {
 		return nil
 	}
 	sh.events++
@@ -57,23 +88,29 @@ func (c *chunk) wants(key string, unit graveler.Key) *shard {
 }
 
 // add takes what is due. What a lock keeps is looked at again when the lock ends.
-func (c *chunk) add(ctx context.Context, sh *shard, unit graveler.Key, due walker.Due) error {
-	if gone, err := c.gone(ctx, due.Object); gone || err != nil {
+func (r *reading) add(ctx context.Context, sh *shard, unit graveler.Key, due walker.Due) error {
+	if r.others[string(due.Object.Entry)] {
+		// Another lane has come to it. What that one has done is seen afterwards, so that nothing is dispatched twice.
+		if err := r.flush(ctx); err != nil || r.stopped[r.g.lanes[sh.number]] {
+			return err
+		}
+	}
+	if gone, err := r.gone(ctx, due.Object); gone || err != nil {
 		return err
 	}
-	if until, locked := c.lockOf(due); locked {
-		c.count(due.Action.Kind, lifecycle.SkippedObjectLock)
-		c.deferUntil(sh, due.Object, due.Action.Kind, until)
+	if until, locked := r.lockOf(due); locked {
+		r.count(due.Action.Kind, lifecycle.SkippedObjectLock)
+		r.deferUntil(sh, due.Object, due.Action.Kind, until)
 		return nil
 	}
-	c.push(pending{shard: sh, unit: unit, item: itemOf(due)})
+	r.push(pending{of: r, shard: sh, unit: unit, item: itemOf(due)})
 	return nil
 }
 
 // refuse stops the lane of a shard before a unit that cannot be judged.
-func (c *chunk) refuse(sh *shard, unit graveler.Key, reason string) {
-	c.refused[sh] = true
-	c.push(pending{shard: sh, unit: unit, refusal: reason})
+func (r *reading) refuse(sh *shard, unit graveler.Key, reason string) {
+	r.refused[sh] = true
+	r.push(pending{of: r, shard: sh, unit: unit, refusal: reason})
 }
 
 func (c *chunk) push(p pending) {
@@ -82,25 +119,50 @@ func (c *chunk) push(p pending) {
 }
 
 // passed takes note that everything of a unit has been added.
-func (c *chunk) passed(ctx context.Context, unit graveler.Key) error {
-	c.last = unit
-	c.read++
-	c.over = c.EventBudget > 0 && c.read >= c.EventBudget || c.cut(ctx)
-	if len(c.items)+len(c.deferred) < chunkItems && c.bytes < chunkBytes {
+func (r *reading) passed(ctx context.Context, unit graveler.Key) error {
+	r.last = unit
+	r.read++
+	r.over = r.EventBudget > 0 && r.read >= r.EventBudget || r.cut(ctx)
+	if len(r.items)+len(r.deferred) < chunkItems && r.bytes < chunkBytes {
 		return nil
 	}
-	return c.flush(ctx)
+	return r.flush(ctx)
 }
 
-// flush has everything dispatched that was gathered, moves the lanes on, and saves how far they have come.
+// flush has everything dispatched that was gathered, moves the lanes on, ends the steps of those that were read to the end, and saves how far all have come. After an error nobody knows what was done, and the lanes are where they were.
 func (c *chunk) flush(ctx context.Context) error {
 	changed := len(c.items)+len(c.deferred) > 0
+	err := c.dispatch(ctx)
+	var underWay []*reading
+	for _, r := range c.readings {
+		switch {
+		case err != nil:
+			r.g.behind()
+		case r.whole:
+			err = r.finish(ctx)
+		case !r.over:
+			underWay = append(underWay, r)
+		}
+		r.rest()
+	}
+	c.readings, c.items, c.deferred, c.bytes = underWay, c.items[:0], c.deferred[:0], 0
+	clear(c.others)
+	c.indexed = 0
+	if err != nil || !changed {
+		return err
+	}
+	return c.save(ctx)
+}
+
+// dispatch has everything dispatched and settles it.
+func (c *chunk) dispatch(ctx context.Context) error {
 	results, err := c.send(ctx, c.items)
 	if err != nil {
+		err = c.laneError(err)
 		if c.cut(ctx) {
 			return err
 		}
-		c.fail(ctx, laneError(c.g.delay, err))
+		c.fail(ctx, err)
 		results = make([]dispatch.Result, len(c.items))
 		for i := range results {
 			results[i].Reason = err.Error()
@@ -110,36 +172,55 @@ func (c *chunk) flush(ctx context.Context) error {
 		return err
 	}
 	c.settle(results)
-	for n, l := range c.g.lanes {
-		if !c.stopped[l] && c.last != nil && c.g.of[n].ours() {
-			l.Step.KeyDone, l.Step.Started = c.last, true
+	for _, r := range c.readings {
+		for n, l := range r.g.lanes {
+			if !c.stopped[l] && r.last != nil && r.g.of[n].ours() {
+				l.Step.KeyDone, l.Step.Started = r.last, true
+			}
 		}
 	}
-	c.items, c.deferred, c.bytes = c.items[:0], c.deferred[:0], 0
-	if !changed {
-		return nil
+	if len(c.readings) > 1 {
+		return c.lookAnew()
 	}
-	return c.save(ctx)
+	return nil
+}
+
+// laneError names the lanes that an error is about.
+func (c *chunk) laneError(err error) error {
+	var delays []int
+	for _, r := range c.readings {
+		if !slices.Contains(delays, r.g.delay) {
+			delays = append(delays, r.g.delay)
+		}
+	}
+	if len(delays) == 1 {
+		return laneError(delays[0], err)
+	}
+	return fmt.Errorf("lanes of %v days: %w", delays, err)
 }
 
 // settle stops the lanes that have a unit of which not everything is settled, before that unit.
 func (c *chunk) settle(results []dispatch.Result) {
-	done := map[*shard]graveler.Key{} // the unit before the one that was come to
-	at := map[*shard]graveler.Key{}
+	if !slices.ContainsFunc(results, func(r dispatch.Result) bool { return !r.Outcome.Settled() }) {
+		return
+	}
+	done := map[*cursor.Lane]graveler.Key{} // the unit before the one that was come to
+	at := map[*cursor.Lane]graveler.Key{}
 	for i, p := range c.items {
-		l := c.g.lanes[p.shard.number]
+		g := p.of.g
+		l := g.lanes[p.shard.number]
 		if c.stopped[l] {
 			continue
 		}
-		if !bytes.Equal(at[p.shard], p.unit) {
-			done[p.shard], at[p.shard] = at[p.shard], p.unit
+		if !bytes.Equal(at[l], p.unit) {
+			done[l], at[l] = at[l], p.unit
 		}
 		if results[i].Outcome.Settled() {
 			continue
 		}
 		c.stop(l, p.unit, results[i])
-		c.g.of[p.shard.number].behind = true
-		if before := done[p.shard]; before != nil {
+		g.of[p.shard.number].behind = true
+		if before := done[l]; before != nil {
 			l.Step.KeyDone, l.Step.Started = before, true
 		}
 	}
@@ -159,16 +240,17 @@ func (c *chunk) stop(l *cursor.Lane, unit graveler.Key, r dispatch.Result) {
 }
 
 // finish ends the step of the lanes that were not stopped.
-func (c *chunk) finish(ctx context.Context) error {
-	waiting, err := c.waitingUntil(ctx)
+func (r *reading) finish(ctx context.Context) error {
+	waiting, err := r.waitingUntil(ctx)
 	if err != nil {
-		return err
+		r.g.behind()
+		return laneError(r.g.delay, err)
 	}
-	cold := c.g.delay == 0 && c.g.cold()
-	c.walked = c.walked || cold && len(c.g.lanes) == lifecycle.Shards && c.g.after == nil
-	for n, l := range c.g.lanes {
-		if c.stopped[l] || !c.g.of[n].ours() {
-			c.g.of[n].behind, c.walked = true, c.walked && !cold
+	cold := r.g.delay == 0 && r.g.cold()
+	r.walked = r.walked || cold && len(r.g.lanes) == lifecycle.Shards && r.g.after == nil
+	for n, l := range r.g.lanes {
+		if r.stopped[l] || !r.g.of[n].ours() {
+			r.g.of[n].behind, r.walked = true, r.walked && !cold
 			continue
 		}
 		*l = cursor.Lane{Delay: l.Delay, Horizon: l.Step.Horizon, Head: l.Step.Head, RulesHash: l.Step.RulesHash, WaitingUntil: waiting}
@@ -177,32 +259,19 @@ func (c *chunk) finish(ctx context.Context) error {
 }
 
 // waitingUntil returns when the first move after the horizon falls due.
-func (c *chunk) waitingUntil(ctx context.Context) (int64, error) {
-	horizon, head := c.g.step.Horizon.Time, c.g.step.Head.Time
-	if c.g.delay == 0 || horizon >= head {
+func (r *reading) waitingUntil(ctx context.Context) (int64, error) {
+	horizon, head := r.g.step.Horizon.Time, r.g.step.Head.Time
+	if r.g.delay == 0 || horizon >= head {
 		return 0, nil
 	}
-	log := graveler.LogName{Branch: c.log.Branch, UID: c.log.UID}
-	for m, err := range c.Store.MoveLog(ctx, c.target.Repository, log, horizon, head) {
+	log := graveler.LogName{Branch: r.log.Branch, UID: r.log.UID}
+	for m, err := range r.Store.MoveLog(ctx, r.target.Repository, log, horizon, head) {
 		if err != nil {
 			return 0, err
 		}
-		return max(0, lifecycle.Nanoseconds(c.calendar().Due(c.g.delay, time.Unix(0, m.Time)))), nil
+		return max(0, lifecycle.Nanoseconds(r.calendar().Due(r.g.delay, time.Unix(0, m.Time)))), nil
 	}
 	return 0, nil
-}
-
-// itemOf returns what is dispatched.
-func itemOf(d walker.Due) dispatch.Item {
-	return dispatch.Item{
-		Action: &d.Action.Action, Key: d.Object.Entry, LogicalKey: d.Object.Key, VersionID: d.Object.VersionID, Due: d.At, ContentIdentity: d.Object.ContentIdentity,
-	}
-}
-
-// lockOf tells whether a lock bars what is due, and until when.
-func (s *source) lockOf(d walker.Due) (until time.Time, locked bool) {
-	until, locked = d.Object.Locked(s.now)
-	return until, locked && d.Action.Permanent(&d.Object.Object)
 }
 
 // deferUntil takes note of an object to be looked at again. The end of a legal hold is not known, but when it comes it is a move.
@@ -233,77 +302,4 @@ func (c *chunk) saveDeferred(ctx context.Context, results []dispatch.Result) err
 	ctx, cancel := saver(ctx)
 	defer cancel()
 	return c.records.Defer(ctx, c.deferred...)
-}
-
-// send has items dispatched, one batch for each shard, and returns their results. Nothing is known of what was done where it returns an error.
-func (s *source) send(ctx context.Context, items []pending) ([]dispatch.Result, error) {
-	results := make([]dispatch.Result, len(items))
-	by := map[int][]int{}
-	n := 0
-	for i, p := range items {
-		if p.refusal != "" {
-			results[i] = dispatch.Result{Outcome: lifecycle.Blocked, Reason: p.refusal}
-			continue
-		}
-		by[p.shard.number] = append(by[p.shard.number], i)
-		n++
-	}
-	if n == 0 {
-		return results, nil
-	}
-	if s.DryRun != nil {
-		s.plannedOnly(items, results)
-		return results, nil
-	}
-	if s.Limiter != nil {
-		waited, err := s.Limiter.Wait(ctx, n)
-		s.pass.report.Waited += waited
-		if err != nil {
-			return nil, err
-		}
-	}
-	var batches []dispatch.Batch
-	var shards []int
-	for n := range by {
-		shards = append(shards, n)
-	}
-	slices.Sort(shards)
-	for _, n := range shards {
-		slices.SortStableFunc(by[n], func(i, j int) int { return bytes.Compare(items[i].item.Key, items[j].item.Key) })
-		b := dispatch.Batch{Shard: n, Items: make([]dispatch.Item, 0, len(by[n]))}
-		for _, i := range by[n] {
-			b.Items = append(b.Items, items[i].item)
-		}
-		batches = append(batches, b)
-	}
-	answers, err := s.dispatcher.Dispatch(ctx, s.target, batches)
-	if err != nil {
-		return nil, err
-	}
-	for b, n := range shards {
-		for k, i := range by[n] {
-			results[i] = answers[b][k]
-			s.count(items[i].item.Action.Kind, results[i].Outcome)
-		}
-	}
-	return results, s.hasMoved()
-}
-
-// plannedOnly tells what would be dispatched, each entry once, though several lanes may come to it.
-func (s *source) plannedOnly(items []pending, results []dispatch.Result) {
-	for i, p := range items {
-		if p.refusal != "" {
-			continue
-		}
-		results[i].Outcome = lifecycle.Done
-		if h := xxhash.Sum64(p.item.Key); !s.planned[h] {
-			s.planned[h] = true
-			s.DryRun(s.target, p.item)
-			s.count(p.item.Action.Kind, lifecycle.Done)
-		}
-	}
-}
-
-func (s *source) count(kind lifecycle.ActionKind, o lifecycle.Outcome) {
-	s.pass.report.Outcomes[Dispatched{s.target.Repository, kind, o}]++
 }

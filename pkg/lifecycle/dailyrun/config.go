@@ -83,6 +83,8 @@ type Config struct {
 
 	// Dispatcher carries out what is due; nil: a dispatch.Mover over Store. Either is tried three times.
 	Dispatcher dispatch.Dispatcher
+	// Repositories are those that the pass is about; nil is all. A pass over some of them leaves what is remembered of the others as it is, and cursors and times of walks too, which are about all: what is due to be walked is walked each time.
+	Repositories []graveler.RepositoryID
 	// Shards are those that the pass works on, each in [0, lifecycle.Shards); nil is all.
 	Shards []int
 	// Holder, unless it is nil, narrows them to what this process holds.

@@ -70,6 +70,9 @@ func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*sour
 
 // again looks at deferred objects, and forgets those that are done with.
 func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) error {
+	if err := s.lookAnew(); err != nil {
+		return err
+	}
 	slices.SortFunc(all, func(a, b cursor.Deferred) int {
 		return cmp.Or(cmp.Compare(a.LogicalKey, b.LogicalKey), bytes.Compare(a.Key, b.Key))
 	})

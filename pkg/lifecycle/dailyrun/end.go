@@ -65,6 +65,10 @@ func (p *pass) saveCursors(ctx context.Context) {
 			continue
 		}
 		any = true
+		if p.partial() { // a cursor is about all repositories
+			sh.cursor = sh.stored
+			continue
+		}
 		if now := p.now.UnixNano(); !sh.behind && !p.cut(ctx) && now >= sh.cursor.Time {
 			sh.cursor.Time, sh.cursor.RuleSetHash, sh.cursor.PromotedHash = now, p.snapshot.ReplayContentHash(), p.snapshot.PromotedHash(p.window(p.snapshot))
 		}

@@ -39,6 +39,7 @@ type fixture struct {
 	// sent are the items of the last pass; results say what comes of some of them in place of being carried out.
 	sent    []dispatch.Item
 	results func(item dispatch.Item) dispatch.Result
+	before  func() // called once, before anything is dispatched
 	mover   dispatch.Mover
 }
 
@@ -71,6 +72,10 @@ func (f *fixture) bucket(repo graveler.RepositoryID, v catalog.Versioning) {
 
 // Dispatch implements dispatch.Dispatcher.
 func (f *fixture) Dispatch(ctx context.Context, source dispatch.Source, batches []dispatch.Batch) ([][]dispatch.Result, error) {
+	if before := f.before; before != nil {
+		f.before = nil
+		before()
+	}
 	results := make([][]dispatch.Result, len(batches))
 	rest := make([]dispatch.Batch, len(batches))
 	for i, b := range batches {
@@ -192,6 +197,18 @@ func (f *fixture) versions(key string) (versions []string) {
 	}
 	require.NoError(f, t.Close())
 	return versions
+}
+
+// moves returns how many moves passes have made.
+func (f *fixture) moves() (n int) {
+	f.Helper()
+	for m, err := range f.BranchLog(f.Context(), bucket, "main", 0) {
+		require.NoError(f, err)
+		if m.Op == graveler.OpLifecycle {
+			n++
+		}
+	}
+	return n
 }
 
 func (f *fixture) sentKeys() (keys []string) {

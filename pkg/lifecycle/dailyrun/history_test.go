@@ -40,12 +40,20 @@ type step struct {
 	CutAt      int  // of a pass: the call at which it is cut off; 0: none
 	Crash      bool // of a pass that is cut off: nothing that it calls works from there on
 	RetryLater bool // of a pass: what is blocked is to be tried later
+	passSettings
+}
+
+// passSettings are what passes differ in: each may leave something to later ones.
+type passSettings struct {
+	Shards    []int         // nil: all
+	Budget    int           // of events; 0: none
+	WalkEvery time.Duration // where the log is too short for some rules
 }
 
 func (s step) String() string {
 	text := fmt.Sprintf("%s repo=%d branch=%d key=%d a=%d b=%d", s.Do, s.Repo, s.On, s.Key, s.A, s.B)
 	if s.Do == "pass" {
-		text += fmt.Sprintf(" blocked=%v cut=%d crash=%t meanwhile=%v", s.Blocked, s.CutAt, s.Crash, s.Meanwhile)
+		text += fmt.Sprintf(" blocked=%v cut=%d crash=%t %+v meanwhile=%v", s.Blocked, s.CutAt, s.Crash, s.passSettings, s.Meanwhile)
 	}
 	return text
 }
@@ -64,7 +72,7 @@ var chances = []struct {
 	weight int
 }{
 	{"put", 24}, {"delete", 6}, {"remove version", 4}, {"tag", 4}, {"commit", 4}, {"merge", 3}, {"reset", 5}, {"revert", 3}, {"drop branch", 1}, {"rules", 2}, {"enable", 1}, {"suspend", 1},
-	{"lock", 2}, {"hold", 2}, {"upload", 2}, {"abort", 1}, {"clock", 14}, {"clock back", 1}, {"unstage", 1}, {"pass", 16},
+	{"lock", 2}, {"hold", 2}, {"upload", 2}, {"abort", 1}, {"clock", 14}, {"clock back", 1}, {"unstage", 1}, {"protect", 1}, {"pass", 16},
 }
 
 func anyStep(r *rand.Rand, passes bool) step {
@@ -106,6 +114,15 @@ func anyStep(r *rand.Rand, passes bool) step {
 		if r.IntN(4) == 0 {
 			s.CutAt, s.Crash = 1+r.IntN(16<<r.IntN(8)), r.IntN(2) == 0
 		}
+		if r.IntN(6) == 0 {
+			s.Shards = r.Perm(lifecycle.Shards)[:1+r.IntN(lifecycle.Shards)]
+		}
+		if r.IntN(6) == 0 {
+			s.Budget = 1 + r.IntN(6)
+		}
+		if r.IntN(3) == 0 {
+			s.WalkEvery = time.Duration(1+r.IntN(3)) * day
+		}
 		return s
 	}
 }
@@ -139,6 +156,7 @@ type world struct {
 	rules         map[graveler.RepositoryID]lifecycle.Configuration
 	call          func() error // asked before each call of engine
 	puts          int
+	settings      passSettings // of the pass under way
 }
 
 func newWorld(ctx context.Context, h history) (*world, error) {
@@ -258,6 +276,13 @@ func (w *world) do(s step) error {
 		err = w.catalog.SetVersioning(w.ctx, repo, v)
 	case "upload", "abort":
 		err = w.upload(in, key, s.A, s.Do == "abort")
+	case "protect":
+		err = w.users.ProtectBranches(w.ctx, repo, func([]graveler.ProtectionRule) ([]graveler.ProtectionRule, error) {
+			if s.A%3 > 0 {
+				return nil, nil
+			}
+			return []graveler.ProtectionRule{{Pattern: string(branch), Forbid: graveler.ActionMove}}, nil
+		})
 	case "unstage":
 		err = w.users.ResetStaged(w.ctx, repo, branch, nil)
 	case "clock":
@@ -296,7 +321,7 @@ func unlessRefused(err error) error {
 		return nil
 	}
 	for _, refused := range []error{
-		graveler.ErrNotFound, graveler.ErrNoChanges, graveler.ErrExists, graveler.ErrDirtyBranch, graveler.ErrInvalidRef, graveler.ErrInvalidValue, graveler.ErrConflict,
+		graveler.ErrNotFound, graveler.ErrNoChanges, graveler.ErrExists, graveler.ErrDirtyBranch, graveler.ErrInvalidRef, graveler.ErrInvalidValue, graveler.ErrConflict, graveler.ErrProtected,
 	} {
 		if errors.Is(err, refused) {
 			return nil

@@ -159,19 +159,19 @@ func (s *source) step(ctx context.Context) error {
 			}
 		}
 	}
-	for _, delay := range append(s.delays(), 0) { // what has no delay comes last, since it looks at what the others leave
+	c := &chunk{source: s, others: map[string]bool{}}
+	for _, delay := range append(s.delays(), 0) {
 		for _, g := range s.groups(delay) {
 			if s.cut(ctx) {
 				s.behindAll()
-				return nil
+				break
 			}
-			if err := s.take(ctx, g); err != nil {
-				g.behind()
+			if err := s.take(ctx, g, c); err != nil {
 				s.fail(ctx, laneError(delay, err))
 			}
 		}
 	}
-	return nil
+	return c.flush(ctx)
 }
 
 func laneError(delay int, err error) error { return fmt.Errorf("lane of %d days: %w", delay, err) }
@@ -268,30 +268,28 @@ func (s *source) groups(delay int) []*group {
 	return groups
 }
 
-// take takes the step of a group.
-func (s *source) take(ctx context.Context, g *group) error {
-	c := newChunk(s, g)
+// take reads what the step of a group is about. The step ends when what is due has been dispatched.
+func (s *source) take(ctx context.Context, g *group, c *chunk) error {
+	if err := s.lookAnew(); err != nil {
+		return err
+	}
+	r := c.begin(g)
 	read := s.replayed
 	if g.delay == 0 {
 		read = s.touchedGroups
 	}
-	err := read(ctx, g, c)
+	err := read(ctx, g, r)
+	if err != nil {
+		c.withdraw(r)
+	}
 	if errors.Is(err, graveler.ErrLogTruncated) {
 		for _, l := range g.lanes { // the events are lost, so that everything is looked at
 			*l = cursor.Lane{Delay: g.delay, Step: &cursor.Step{Horizon: g.step.Horizon, Head: g.step.Head, RulesHash: g.step.RulesHash}}
 		}
 		return nil
 	}
-	whole := err == nil && !c.over
-	if err == nil {
-		err = c.flush(ctx)
-	}
-	for _, l := range g.lanes {
-		s.stopped[l] = s.stopped[l] || c.over // what is left is for the next pass
-	}
-	if err != nil || !whole {
+	if r.whole = err == nil && !r.over; !r.whole {
 		g.behind()
-		return err
 	}
-	return c.finish(ctx)
+	return err
 }

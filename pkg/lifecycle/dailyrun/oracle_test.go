@@ -186,9 +186,14 @@ func (w *world) evaluate(source dispatch.Source, head graveler.CommitID, now tim
 	return found, nil
 }
 
+// promoted reports whether the log is too short for an action.
+func (w *world) promoted(a *lifecycle.Action) bool {
+	return a.Kind.Replay() && w.Window > 0 && a.Delay >= int(w.Window/w.Day)
+}
+
 // held returns the test for whether it is time for an action on an object.
 func (w *world) held(source dispatch.Source, a *lifecycle.Action, now time.Time, c lifecycle.Calendar) (func(o *object) bool, error) {
-	if !a.Kind.Replay() || w.Window > 0 && a.Delay >= int(w.Window/w.Day) {
+	if !a.Kind.Replay() || w.promoted(a) {
 		return func(o *object) bool {
 			at, ok := lifecycle.Due(a, &o.Object, c)
 			atOnce := a.Kind == lifecycle.NewerNoncurrent || a.Kind == lifecycle.ExpiredDeleteMarker // whatever the clock said by which the object came to be what it is

@@ -17,8 +17,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
 )
 
-// Run makes one pass and returns what it did, also with an error. What is wrong with one source, lane, shard or walk keeps no other from its turn; the error joins all. Settings that make no sense are graveler.ErrInvalidValue, and
-// then nothing is done. When ctx ends, what was done is saved and the error matches ctx's.
+// Run makes one pass and returns what it did, also with an error. What is wrong with one source, lane, shard or walk keeps no other from its turn; the error joins all. Settings that make no sense are graveler.ErrInvalidValue, and a repository that does not exist graveler.ErrRepositoryNotFound, and
+// then there is no report, and nothing is done. When ctx ends, what was done is saved and the error matches ctx's.
 //
 // Passes may run at the same time, in any processes: where they act on one shard, they do some things twice, which changes nothing.
 //
@@ -27,6 +27,11 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	p, err := newPass(c)
 	if err != nil {
 		return nil, err
+	}
+	for _, repo := range c.Repositories {
+		if _, err := p.Store.GetRepository(ctx, repo); err != nil {
+			return nil, fmt.Errorf("lifecycle pass: %w", err)
+		}
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.MaxRuntime)
 	defer cancel()
@@ -80,6 +85,9 @@ type pass struct {
 	errs         []error
 	unsaved      bool // something could not be saved, or there was nothing to save
 }
+
+// partial reports whether the pass is about some repositories only.
+func (p *pass) partial() bool { return p.Repositories != nil }
 
 func (p *pass) run(ctx context.Context) {
 	p.begin(ctx)

@@ -35,6 +35,7 @@ type frozen struct {
 	dispatch.Source
 	head graveler.CommitID
 	last int64          // the time of the last move before the pass
+	left bool           // it is left out, since it is protected
 	may  map[string]due // what is due on the head as of the time of the pass, or on the head that there is if the clock was set back
 	must map[string]due
 }
@@ -68,6 +69,9 @@ func (p *passing) Dispatch(ctx context.Context, source dispatch.Source, batches 
 	results := make([][]dispatch.Result, len(batches))
 	rest := make([]dispatch.Batch, len(batches))
 	for i, b := range batches {
+		if p.Shards != nil && !slices.Contains(p.Shards, b.Shard) {
+			p.err = fmt.Errorf("a batch of shard %d, of %v", b.Shard, p.Shards)
+		}
 		rest[i].Shard = b.Shard
 		for _, item := range b.Items {
 			if !slices.Contains(p.Blocked, item.LogicalKey) {
@@ -148,7 +152,11 @@ func (w *world) freeze() ([]frozen, error) {
 	}
 	var all []frozen
 	for _, source := range sources {
-		f := frozen{Source: source}
+		b, err := w.users.GetBranch(w.ctx, source.Repository, source.Branch)
+		if err != nil {
+			return nil, err
+		}
+		f := frozen{Source: source, left: b.Protected&graveler.ActionMove != 0}
 		for m, err := range w.users.BranchLog(w.ctx, source.Repository, source.Branch, 0) {
 			if err != nil {
 				return nil, err
@@ -161,6 +169,10 @@ func (w *world) freeze() ([]frozen, error) {
 		}
 		if f.head, err = w.headAt(source, time.Unix(0, f.last)); err != nil {
 			return nil, err
+		}
+		if f.left {
+			all = append(all, f)
+			continue
 		}
 		if f.may, err = w.evaluate(source, then, w.clock); err != nil {
 			return nil, err
@@ -194,6 +206,7 @@ type memory struct {
 // pass makes one pass and compares what it did with the oracle.
 func (w *world) pass(s step, run engine, m *memory) error {
 	w.clock = w.clock.Add(time.Millisecond)
+	w.settings = s.passSettings
 	sources, err := w.freeze()
 	if err != nil {
 		return err
@@ -248,6 +261,12 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	if err != nil {
 		return err
 	}
+	if f.left {
+		if len(removed) > 0 {
+			return fmt.Errorf("%s/%s is protected, and lost %d objects", f.Repository, f.Branch, len(removed))
+		}
+		return nil
+	}
 	var wrong []string
 	pending := m.pending[f.UID]
 	for id, o := range removed {
@@ -261,8 +280,10 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	if err != nil {
 		return err
 	}
+	protected := b.Protected&graveler.ActionMove != 0
 	excused := func(d due) bool {
-		return p.cut || back || p.blocked[f.Repository][lifecycle.ShardOf(f.Repository, d.Key)]
+		shard := lifecycle.ShardOf(f.Repository, d.Key)
+		return protected || p.Budget > 0 || p.Shards != nil && !slices.Contains(p.Shards, shard) || p.WalkEvery > 0 && w.promoted(d.action) || p.cut || back || p.blocked[f.Repository][shard]
 	}
 	next := map[string]due{}
 	for id, d := range pending {
@@ -391,6 +412,9 @@ func naive(asked func(w *world) time.Time) engine {
 			shards := map[int][]dispatch.Item{}
 			for _, o := range f.may {
 				n := lifecycle.ShardOf(f.Repository, o.Key)
+				if w.settings.Shards != nil && !slices.Contains(w.settings.Shards, n) {
+					continue
+				}
 				shards[n] = append(shards[n], dispatch.Item{Action: o.action, Key: o.entry, LogicalKey: o.Key, VersionID: o.VersionID, ContentIdentity: o.ContentIdentity})
 			}
 			var batches []dispatch.Batch

@@ -18,7 +18,7 @@ import (
 func pass(ctx context.Context, w *world, d dispatch.Dispatcher) error {
 	at := w.clock
 	c := dailyrun.Config{
-		Store: w.engine, Records: w.records, Dispatcher: d, Day: w.Day, DayBoundary: w.Boundary, RetentionWindow: w.Window, Now: func() time.Time { return at },
+		Store: w.engine, Records: w.records, Dispatcher: d, Day: w.Day, DayBoundary: w.Boundary, RetentionWindow: w.Window, Shards: w.settings.Shards, EventBudget: w.settings.Budget, WalkerInterval: w.settings.WalkEvery, Now: func() time.Time { return at },
 	}
 	if w.Window > 0 {
 		c.Walker = walker.New(w.engine)

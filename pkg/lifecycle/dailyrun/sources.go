@@ -3,6 +3,7 @@
 package dailyrun
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type source struct {
 	budgeted     map[int64]*touched    // by where they begin
 	past         map[int]*walker.Tree  // the horizons of delays
 	judged       *walker.Tree          // that head
+	sent         bool                  // the pass has dispatched something that gone does not see
 	moved        bool                  // the pass has moved the head since
 	newest       *walker.Tree          // the head since; nil: it is not known
 	planned      map[uint64]bool       // hashes of the entries that a dry run has named
@@ -60,6 +62,10 @@ func (p *pass) findSources(ctx context.Context) {
 			return
 		}
 		p.repositories[r.UID] = r.ID
+		if p.partial() && !slices.Contains(p.Repositories, r.ID) {
+			p.unknown[r.UID] = true
+			continue
+		}
 		configuration, err := p.repository(ctx, r)
 		if errors.Is(err, ErrNoConfiguration) {
 			continue
@@ -253,12 +259,15 @@ func (s *source) gone(ctx context.Context, o *walker.Object) (bool, error) {
 		}
 	}
 	v, err := s.newest.Entry(o.Entry)
-	return err == nil && (v == nil || !sameContent(o.Entry, *v, o.ContentIdentity)), err
+	return err == nil && (v == nil || !bytes.Equal(v.Identity, o.Value) && !sameContent(o.Entry, *v, o.ContentIdentity)), err
 }
 
-// hasMoved takes note that the pass has moved the head.
-func (s *source) hasMoved() error {
-	s.moved = true
+// lookAnew lets gone see what the pass has dispatched so far.
+func (s *source) lookAnew() error {
+	if !s.sent {
+		return nil
+	}
+	s.sent, s.moved = false, true
 	return closeTree(&s.newest)
 }
 
@@ -291,7 +300,7 @@ func (s *source) held(ctx context.Context, delay int, o *walker.Object) (bool, e
 	if err != nil || v == nil {
 		return false, err
 	}
-	return sameContent(o.Entry, *v, o.ContentIdentity), nil
+	return bytes.Equal(v.Identity, o.Value) || sameContent(o.Entry, *v, o.ContentIdentity), nil
 }
 
 // sameContent reports whether an entry held the content with an identity. What was no object held another one.

@@ -18,7 +18,7 @@ import (
 )
 
 // replayed reads the candidates of a lane with a delay, and hands over what is due.
-func (s *source) replayed(ctx context.Context, g *group, c *chunk) (err error) {
+func (s *source) replayed(ctx context.Context, g *group, r *reading) (err error) {
 	empty := s.Store.EmptyTree()
 	if g.step.Horizon.Tree == empty {
 		return nil // nothing was there so long ago
@@ -47,14 +47,14 @@ func (s *source) replayed(ctx context.Context, g *group, c *chunk) (err error) {
 		}
 		put = sortedAfter(ctx, t.puts, g.after)
 	}
-	for key, err := range merged(fell, put) {
+	for entry, err := range merged(fell, put) {
 		if err == nil {
-			err = l.candidate(ctx, key, c)
+			err = l.candidate(ctx, entry, r)
 		}
 		if err == nil {
-			err = c.passed(ctx, key)
+			err = r.passed(ctx, entry.Key)
 		}
-		if err != nil || c.over {
+		if err != nil || r.over {
 			return err
 		}
 	}
@@ -76,47 +76,46 @@ func (s *source) laterHorizon(ctx context.Context, g *group) (*walker.Tree, erro
 
 func none(func(graveler.Key, error) bool) {}
 
-// fellDue yields the keys of the entries that came between two trees.
-func (s *source) fellDue(ctx context.Context, from, to graveler.MetaRangeID, after graveler.Key) iter.Seq2[graveler.Key, error] {
-	return func(yield func(graveler.Key, error) bool) {
+// fellDue yields the entries that came between two trees, as the second has them.
+func (s *source) fellDue(ctx context.Context, from, to graveler.MetaRangeID, after graveler.Key) iter.Seq2[graveler.Entry, error] {
+	return func(yield func(graveler.Entry, error) bool) {
 		for d, err := range s.Store.DiffTrees(ctx, s.target.Repository, from, to, graveler.DiffOptions{After: after}) {
-			if (err != nil || d.Right != nil) && !yield(d.Key, err) {
+			if (err != nil || d.Right != nil) && !yield(graveler.Entry{Key: d.Key, Value: d.Right}, err) {
 				return
 			}
 		}
 	}
 }
 
-// merged yields the keys of two sorted sequences in order, each once.
-func merged(a, b iter.Seq2[graveler.Key, error]) iter.Seq2[graveler.Key, error] {
-	return func(yield func(graveler.Key, error) bool) {
-		nextA, stopA := iter.Pull2(a)
-		defer stopA()
-		nextB, stopB := iter.Pull2(b)
-		defer stopB()
-		keyA, errA, moreA := nextA()
-		keyB, errB, moreB := nextB()
-		for moreA || moreB {
-			if err := errors.Join(errA, errB); err != nil {
-				yield(nil, err)
+// merged yields the entries of a sorted sequence, and the keys of another one, without values where the first does not have them, in order, each once.
+func merged(entries iter.Seq2[graveler.Entry, error], keys iter.Seq2[graveler.Key, error]) iter.Seq2[graveler.Entry, error] {
+	return func(yield func(graveler.Entry, error) bool) {
+		next, stop := iter.Pull2(keys)
+		defer stop()
+		key, err, more := next()
+		// upTo yields the keys before one, and passes over that one.
+		upTo := func(last graveler.Key) bool {
+			for more && err == nil && (last == nil || bytes.Compare(key, last) < 0) {
+				if !yield(graveler.Entry{Key: key}, nil) {
+					return false
+				}
+				key, err, more = next()
+			}
+			if err != nil {
+				yield(graveler.Entry{}, err)
+				return false
+			}
+			if more && bytes.Equal(key, last) {
+				key, err, more = next()
+			}
+			return true
+		}
+		for e, err := range entries {
+			if err == nil && !upTo(e.Key) || !yield(e, err) || err != nil {
 				return
-			}
-			order := bytes.Compare(keyA, keyB)
-			key := keyA
-			if !moreA || moreB && order > 0 {
-				key = keyB
-			}
-			takeA, takeB := moreA && bytes.Equal(key, keyA), moreB && bytes.Equal(key, keyB)
-			if !yield(key, nil) {
-				return
-			}
-			if takeA {
-				keyA, errA, moreA = nextA()
-			}
-			if takeB {
-				keyB, errB, moreB = nextB()
 			}
 		}
+		upTo(nil)
 	}
 }
 
@@ -142,8 +141,9 @@ func newReplay(s *source, delay int) *replay {
 	}
 }
 
-// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more.
-func (l *replay) candidate(ctx context.Context, key graveler.Key, c *chunk) error {
+// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more. Where the candidate has a value it is that of the horizon.
+func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *reading) error {
+	key := candidate.Key
 	if !l.prefixes.Cover(key) {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (l *replay) candidate(ctx context.Context, key graveler.Key, c *chunk) erro
 	if err != nil {
 		return nil // it is no entry that a bucket has
 	}
-	sh := c.wants(place.Key, key)
+	sh := r.wants(place.Key, key)
 	if sh == nil {
 		return nil
 	}
@@ -165,24 +165,29 @@ func (l *replay) candidate(ctx context.Context, key graveler.Key, c *chunk) erro
 	}
 	o, a, err := l.judge(ctx, head, place, key, *value)
 	if undecodable(err) {
-		c.refuse(sh, key, err.Error())
+		r.refuse(sh, key, err.Error())
 		l.fail(ctx, laneError(l.delay, err))
 		return nil
 	}
 	if err != nil || a == nil {
 		return err
 	}
-	for _, t := range []*walker.Tree{l.horizon, l.today} {
+	for i, t := range []*walker.Tree{l.horizon, l.today} {
 		if t == nil {
 			continue
 		}
-		then, err := t.Entry(key)
-		if err != nil || then == nil || !then.Same(value) && !sameContent(key, *then, o.ContentIdentity) {
-			return err
+		then := candidate.Value
+		if i > 0 || then == nil {
+			if then, err = t.Entry(key); err != nil {
+				return err
+			}
+		}
+		if then == nil || !then.Same(value) && !sameContent(key, *then, o.ContentIdentity) {
+			return nil
 		}
 	}
 	e := l.evaluator()
-	return c.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
+	return r.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
 }
 
 // judge returns the object in an entry of the head, and the first action of the lane that is meant for it as it stands among its siblings.
@@ -193,7 +198,7 @@ func (l *replay) judge(ctx context.Context, head *walker.Tree, place catalog.Pla
 		return nil, nil, err
 	}
 	if place.Kind == catalog.KindCurrent || place.Kind == catalog.KindUpload {
-		return &walker.Object{Object: l.match.Object, Entry: key}, l.match.Actions[0], nil
+		return &walker.Object{Object: l.match.Object, Entry: key, Value: value.Identity}, l.match.Actions[0], nil
 	}
 	o, err := head.Object(ctx, key, l.counts)
 	if err != nil || o == nil {
@@ -218,11 +223,11 @@ func (s *source) evaluator() *walker.Evaluator {
 }
 
 // touchedGroups looks at the keys that moves have touched, or at all of them in a lane that starts cold, for what has no delay or depends on the other versions of a key.
-func (s *source) touchedGroups(ctx context.Context, g *group, c *chunk) error {
+func (s *source) touchedGroups(ctx context.Context, g *group, r *reading) error {
 	e := s.evaluator()
 	e.Siblings = true
 	if g.cold() {
-		return s.allGroups(ctx, e, string(g.after), c)
+		return s.allGroups(ctx, e, string(g.after), r)
 	}
 	t, err := s.window(ctx, window{g.from.Head.Time, g.step.Head.Time})
 	if err != nil {
@@ -232,10 +237,10 @@ func (s *source) touchedGroups(ctx context.Context, g *group, c *chunk) error {
 		if err == nil {
 			var head *walker.Tree
 			if head, err = s.present(ctx); err == nil {
-				err = s.evaluate(ctx, e, head.Group(string(key)), c)
+				err = s.evaluate(ctx, e, head.Group(string(key)), r)
 			}
 		}
-		if err != nil || c.over {
+		if err != nil || r.over {
 			return err
 		}
 	}
@@ -243,7 +248,7 @@ func (s *source) touchedGroups(ctx context.Context, g *group, c *chunk) error {
 }
 
 // allGroups looks at all keys of the newest head behind one.
-func (s *source) allGroups(ctx context.Context, e *walker.Evaluator, after string, c *chunk) (err error) {
+func (s *source) allGroups(ctx context.Context, e *walker.Evaluator, after string, r *reading) (err error) {
 	t, err := s.open(ctx, s.head.Tree)
 	if err != nil {
 		return err
@@ -251,9 +256,9 @@ func (s *source) allGroups(ctx context.Context, e *walker.Evaluator, after strin
 	defer func() { err = errors.Join(err, t.Close()) }()
 	for g, err := range t.Groups(after) {
 		if err == nil {
-			err = s.evaluate(ctx, e, g, c)
+			err = s.evaluate(ctx, e, g, r)
 		}
-		if err != nil || c.over {
+		if err != nil || r.over {
 			return err
 		}
 	}
@@ -261,25 +266,25 @@ func (s *source) allGroups(ctx context.Context, e *walker.Evaluator, after strin
 }
 
 // evaluate hands over what is due of a key.
-func (s *source) evaluate(ctx context.Context, e *walker.Evaluator, g *walker.Group, c *chunk) error {
+func (s *source) evaluate(ctx context.Context, e *walker.Evaluator, g *walker.Group, r *reading) error {
 	unit := graveler.Key(g.Key)
 	if !s.prefixes.CoverKey(g.Key) {
-		return c.passed(ctx, unit)
+		return r.passed(ctx, unit)
 	}
-	if sh := c.wants(g.Key, unit); sh != nil {
+	if sh := r.wants(g.Key, unit); sh != nil {
 		for due, err := range e.Evaluate(ctx, g) {
 			if undecodable(err) {
-				c.refuse(sh, unit, err.Error())
+				r.refuse(sh, unit, err.Error())
 				s.fail(ctx, err)
 				break
 			}
 			if err == nil {
-				err = c.add(ctx, sh, unit, due)
+				err = r.add(ctx, sh, unit, due)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return c.passed(ctx, unit)
+	return r.passed(ctx, unit)
 }

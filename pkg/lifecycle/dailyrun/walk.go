@@ -106,7 +106,7 @@ func (r *round) run(ctx context.Context) {
 	}
 }
 
-// save saves the walks that have not ended, also those that have not begun, or else the round would be taken for ended without them.
+// save saves the walks that have not ended, also those that have not begun, or else the round would be taken for ended without them. A pass over some repositories begins no round that others would end.
 func (r *round) save(ctx context.Context) error {
 	if r.DryRun != nil {
 		return nil
@@ -114,7 +114,7 @@ func (r *round) save(ctx context.Context) error {
 	ctx, cancel := saver(ctx)
 	defer cancel()
 	for _, s := range r.sources {
-		if w := r.walks[s]; w != nil {
+		if w := r.walks[s]; w != nil && (r.saved[s] || !r.partial()) {
 			if err := r.records.SaveWalk(ctx, *w); err != nil {
 				return err
 			}
@@ -137,6 +137,9 @@ func (r *round) forget(ctx context.Context, s *source) error {
 func (s *source) walkFrom(ctx context.Context, w *cursor.Walk, save func() error) error {
 	if s.walked {
 		return nil // a lane that started cold has looked at everything
+	}
+	if err := s.lookAnew(); err != nil {
+		return err
 	}
 	e := s.evaluator()
 	e.Siblings = true

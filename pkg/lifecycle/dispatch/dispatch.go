@@ -29,6 +29,11 @@ type Item struct {
 	Due time.Time
 	// ContentIdentity is that of the object that the action is meant for (see lifecycle.Object). Where the entry holds another one, nothing is to be done.
 	ContentIdentity []byte
+	// Object is that object, as it was when the action was found to be due, and Value the identity of the value that it was decoded from; nil: they are not known. An entry that has that value still need not be decoded once more.
+	Object *lifecycle.Object
+	Value  []byte
+	// OwnTimes: the action is due by the times of Object, and only as long as they are what they were: a version can be restored and displaced again, and is as young as that then.
+	OwnTimes bool
 }
 
 // Batch holds items of one shard, in the order of their keys.

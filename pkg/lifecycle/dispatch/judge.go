@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -19,95 +21,118 @@ import (
 // judgeAll judges items, which are sorted by key, by a tree, and returns what they change in it, by key. An item of which the tree holds nothing that can be understood is Blocked, and so are the others of its key that have to
 // do with it; an error is one of reading the tree.
 func judgeAll(ctx context.Context, tree *graveler.Tree, versioning catalog.Versioning, now time.Time, items []task) ([]graveler.Entry, error) {
-	r := &overlay{tree: tree, entries: map[string]change{}}
-	var changes []graveler.Entry
+	j := judge{reader: reader{tree: tree, ahead: map[string]*graveler.Value{}}, versioning: versioning, now: now}
+	changes := make([]graveler.Entry, 0, len(items))
 	for len(items) > 0 {
-		n := 1
-		for n < len(items) && items[n].LogicalKey == items[0].LogicalKey {
-			n++
+		part := items[:wholeKeys(items, readAhead)]
+		items = items[len(part):]
+		rest, plain, err := j.plain(part)
+		if err == nil {
+			err = j.readFor(rest)
 		}
-		g := group{overlay: r, key: items[0].LogicalKey, transition: catalog.Transition{Reader: r, Versioning: versioning, Now: now}}
-		g.judge(ctx, items[:n])
-		if err := errors.Join(r.failed, ctx.Err()); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		changes = r.flush(changes)
-		items = items[n:]
+		others, err := j.others(ctx, rest)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(append(changes, plain...), others...)
 	}
 	slices.SortFunc(changes, func(a, b graveler.Entry) int { return bytes.Compare(a.Key, b.Key) })
 	// Two keys have an entry in common only where both have an upload of the same ID, and thus the same parts.
 	return slices.CompactFunc(changes, func(a, b graveler.Entry) bool { return bytes.Equal(a.Key, b.Key) }), nil
 }
 
-// overlay shows a tree with the changes to one key's entries.
-type overlay struct {
-	tree    *graveler.Tree
-	entries map[string]change // what was read or changed
-	failed  error             // the first error of the tree
-}
-
-type change struct {
-	value   *graveler.Value
-	changed bool
-}
-
-// Get implements [catalog.Reader].
-func (o *overlay) Get(_ context.Context, keys ...graveler.Key) ([]*graveler.Value, error) {
-	values := make([]*graveler.Value, len(keys))
-	for i, key := range keys {
-		e, known := o.entries[string(key)]
-		if !known {
-			v, err := o.tree.Get(key)
-			if err != nil {
-				return nil, o.fail(err)
-			}
-			e.value = v
-			o.entries[string(key)] = e
-		}
-		values[i] = e.value
+// wholeKeys returns the number of the first items, so many if there are as many, and those of the last one's key that follow.
+func wholeKeys(items []task, n int) int {
+	n = min(n, len(items))
+	for n < len(items) && items[n].LogicalKey == items[n-1].LogicalKey {
+		n++
 	}
-	return values, nil
+	return n
 }
 
-// List implements [catalog.Reader]. Like that of a transaction it shows the tree without the changes.
-func (o *overlay) List(ctx context.Context, opts graveler.ListOptions) iter.Seq2[graveler.Listing, error] {
-	return func(yield func(graveler.Listing, error) bool) {
-		for l, err := range o.tree.List(ctx, opts) {
-			if !yield(l, o.fail(err)) {
-				return
+// judge is what all items are judged by.
+type judge struct {
+	reader
+	versioning catalog.Versioning
+	now        time.Time
+}
+
+// plain judges the items of which nothing needs to be decoded: in a bucket that keeps no versions, the only item of a key whose entry still has the value that was judged when the item was made. No other entry has a say there, and nothing
+// is put in its place. The others are returned as they are.
+func (j *judge) plain(items []task) (others []task, changes []graveler.Entry, err error) {
+	if j.versioning != catalog.VersioningOff {
+		return items, nil, nil
+	}
+	for len(items) > 0 {
+		n := wholeKeys(items, 1)
+		t := items[0]
+		var value *graveler.Value
+		if n == 1 && t.Object != nil && t.Object.Kind == lifecycle.Current && t.Object.Null() && string(t.Key) == t.LogicalKey {
+			if value, err = j.tree.Get(t.Key); err != nil {
+				return nil, nil, err
 			}
 		}
-	}
-}
-
-func (o *overlay) fail(err error) error {
-	if err != nil && o.failed == nil {
-		o.failed = err
-	}
-	return err
-}
-
-func (o *overlay) apply(entries []graveler.Entry) {
-	for _, e := range entries {
-		o.entries[string(e.Key)] = change{e.Value, true}
-	}
-}
-
-// removed reports whether an entry of the tree is there no more.
-func (o *overlay) removed(key graveler.Key) bool {
-	e := o.entries[string(key)]
-	return e.changed && e.value == nil
-}
-
-// flush appends the changes and forgets the key.
-func (o *overlay) flush(changes []graveler.Entry) []graveler.Entry {
-	for key, e := range o.entries {
-		if e.changed {
-			changes = append(changes, graveler.Entry{Key: graveler.Key(key), Value: e.value})
+		if value == nil || !bytes.Equal(value.Identity, t.Value) {
+			others = append(others, items[:n]...)
+			items = items[n:]
+			continue
+		}
+		items = items[n:]
+		o := *t.Object
+		o.Versioning = j.versioning
+		switch until, locked := o.Locked(j.now); {
+		case !bytes.Equal(o.ContentIdentity, t.ContentIdentity) || !t.Action.Applies(&o):
+			*t.Result = Result{Outcome: lifecycle.NoopResolved}
+		case locked:
+			*t.Result = Result{Outcome: lifecycle.SkippedObjectLock, Until: until}
+		default:
+			*t.Result = Result{Outcome: lifecycle.Done}
+			changes = append(changes, graveler.Entry{Key: t.Key})
 		}
 	}
-	clear(o.entries)
-	return changes
+	return others, changes, nil
+}
+
+// others judges items key by key, several keys at a time.
+func (j *judge) others(ctx context.Context, items []task) ([]graveler.Entry, error) {
+	workers, ctx := errgroup.WithContext(ctx)
+	n := len(items)/runtime.GOMAXPROCS(0) + 1
+	var parts []*[]graveler.Entry
+	for len(items) > 0 {
+		part, changes := items[:wholeKeys(items, n)], new([]graveler.Entry)
+		items = items[len(part):]
+		parts = append(parts, changes)
+		workers.Go(func() (err error) {
+			*changes, err = j.each(ctx, part)
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return nil, err
+	}
+	var changes []graveler.Entry
+	for _, part := range parts {
+		changes = append(changes, *part...)
+	}
+	return changes, nil
+}
+
+func (j *judge) each(ctx context.Context, items []task) (changes []graveler.Entry, err error) {
+	o := &overlay{reader: &j.reader, entries: map[string]change{}}
+	for len(items) > 0 {
+		n := wholeKeys(items, 1)
+		g := group{overlay: o, key: items[0].LogicalKey, transition: catalog.Transition{Reader: o, Versioning: j.versioning, Now: j.now}}
+		g.judge(ctx, items[:n])
+		if err := errors.Join(o.failed, ctx.Err()); err != nil {
+			return nil, err
+		}
+		changes = o.flush(changes)
+		items = items[n:]
+	}
+	return changes, nil
 }
 
 // group judges the items of one key.
@@ -193,6 +218,9 @@ func (g *group) act(ctx context.Context, item *Item, newer int) (Result, []grave
 	if err != nil || !found || !bytes.Equal(o.ContentIdentity, item.ContentIdentity) {
 		return noop, nil, err
 	}
+	if item.OwnTimes && !o.NoncurrentSince.Equal(item.Object.NoncurrentSince) { // all other times are part of its identity
+		return noop, nil, nil
+	}
 	o.NewerNoncurrent = newer
 	if o.Kind == lifecycle.Marker && item.Action.Kind.On(lifecycle.Marker) {
 		if o.Sole, err = g.sole(ctx); err != nil {
@@ -229,7 +257,7 @@ func (g *group) object(ctx context.Context, item *Item) (lifecycle.Object, bool,
 	if place.Kind == catalog.KindUpload {
 		return lifecycle.Object{Kind: lifecycle.Upload, Key: place.Key, VersionID: place.UploadID, ContentIdentity: []byte(place.UploadID), Versioning: g.transition.Versioning}, true, nil
 	}
-	o, err := lifecycle.NewObject(place, *values[0], g.transition.Versioning)
+	o, err := g.decode(item, place, *values[0])
 	if err != nil || g.versions.Half(item.Key, o.VersionID) {
 		return lifecycle.Object{}, false, err
 	}
@@ -241,6 +269,16 @@ func (g *group) object(ctx context.Context, item *Item) (lifecycle.Object, bool,
 		o.Versioning = catalog.VersioningSuspended // as the transition takes it: the version is kept
 	}
 	return o, true, nil
+}
+
+// decode returns the object that a value holds, by what is known of it where it is the value that was judged when the item was made.
+func (g *group) decode(item *Item, place catalog.Place, value graveler.Value) (lifecycle.Object, error) {
+	if item.Object == nil || !bytes.Equal(item.Value, value.Identity) {
+		return lifecycle.NewObject(place, value, g.transition.Versioning)
+	}
+	o := *item.Object
+	o.Kind, o.Versioning, o.Sole, o.NewerNoncurrent = lifecycle.KindAt(place.Kind), g.transition.Versioning, false, 0
+	return o, nil
 }
 
 // sole reports whether no version is left but the one that is current.

@@ -4,12 +4,11 @@ package dispatch
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
@@ -111,15 +110,53 @@ type task struct {
 
 // byKey returns the items of all batches by logical key, those of one key by entry and in the order of the batch.
 func byKey(batches []Batch, results [][]Result) []task {
-	var items []task
+	n := 0
+	for _, b := range batches {
+		n += len(b.Items)
+	}
+	items := make([]task, 0, n)
 	for i, b := range batches {
 		for n := range b.Items {
 			items = append(items, task{&b.Items[n], &results[i][n]})
 		}
 	}
-	slices.SortStableFunc(items, func(a, b task) int {
-		return cmp.Or(cmp.Compare(a.LogicalKey, b.LogicalKey), bytes.Compare(a.Key, b.Key))
+	return mergeRuns(items, func(a, b task) int {
+		if order := strings.Compare(a.LogicalKey, b.LogicalKey); order != 0 {
+			return order
+		}
+		return bytes.Compare(a.Key, b.Key)
 	})
+}
+
+// mergeRuns sorts what consists of a few sorted runs, such as batches are, by merging two neighbours at a time. Equal items stay in order.
+func mergeRuns[T any](items []T, compare func(a, b T) int) []T {
+	ends := []int{0} // of runs
+	for i := 1; i <= len(items); i++ {
+		if i == len(items) || compare(items[i-1], items[i]) > 0 {
+			ends = append(ends, i)
+		}
+	}
+	merged := make([]T, len(items))
+	for len(ends) > 2 {
+		left := ends[:1]
+		for i := 2; i < len(ends)+1; i += 2 {
+			from, middle := ends[i-2], ends[i-1]
+			through := middle
+			if i < len(ends) {
+				through = ends[i]
+			}
+			a, b := items[from:middle], items[middle:through]
+			for to := from; to < through; to++ {
+				if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) <= 0 {
+					merged[to], a = a[0], a[1:]
+				} else {
+					merged[to], b = b[0], b[1:]
+				}
+			}
+			left = append(left, through)
+		}
+		items, merged, ends = merged, items, left
+	}
 	return items
 }
 

@@ -30,6 +30,8 @@ type Due struct {
 	Object *Object
 	Action *engine.CompiledAction
 	At     time.Time
+	// OwnTimes: the object's own times make it due, and not that the branch showed it for long enough.
+	OwnTimes bool
 }
 
 // Prefer compares two actions that are due on one object, and which of them is to stand for both: the one that counts fewer newer versions, since it stays due where some of these are removed at the same time.
@@ -54,9 +56,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, g *Group) iter.Seq2[Due, error
 
 // Judge returns the action that is due on one object, if any.
 func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, err error) {
-	take := func(a *engine.CompiledAction, at time.Time) {
+	take := func(a *engine.CompiledAction, at time.Time, ownTimes bool) {
 		if !found || Prefer(a, due.Action) < 0 || Prefer(a, due.Action) == 0 && at.Before(due.At) {
-			due, found = Due{o, a, at}, true
+			due, found = Due{o, a, at, ownTimes}, true
 		}
 	}
 	for _, a := range e.Scan {
@@ -65,7 +67,7 @@ func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, 
 			at = e.Now // it is due at once, whatever the clock said of those who made it so
 		}
 		if ok && !at.After(e.Now) {
-			take(a, at)
+			take(a, at, a.Kind.Replay())
 		}
 	}
 	delay, held := 0, false
@@ -80,7 +82,7 @@ func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, 
 			}
 		}
 		if held {
-			take(a, e.DueAt(a, o))
+			take(a, e.DueAt(a, o), false)
 		}
 	}
 	return due, found, nil

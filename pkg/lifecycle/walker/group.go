@@ -90,7 +90,7 @@ func (a *area) step() error {
 		a.it.SeekGE(a.of.After(a.key))
 	}
 	a.moved, a.at = false, false
-	for a.it.Next() && a.of.Contains(a.it.Item().Key) {
+	for a.next() && a.of.Contains(a.it.Item().Key) {
 		e := a.it.Item()
 		place, err := catalog.ParseKey(e.Key)
 		if err != nil {

@@ -23,6 +23,8 @@ type Store interface {
 type Object struct {
 	lifecycle.Object
 	Entry graveler.Key
+	// Value is the identity of the entry's value; nil where it is not known.
+	Value []byte
 }
 
 // Tree shows the objects in a tree. What is asked for in the order of keys is read once; memory depends neither on the size of the tree nor on the number of versions of a key. It is used by one goroutine, one sequence at a
@@ -39,6 +41,10 @@ const areas = 3
 type area struct {
 	of catalog.Area
 	it graveler.Iterator[graveler.Entry]
+
+	// After a look-up: the key that was asked for, and whether the iterator stands at the first entry that is not before it.
+	asked  []byte
+	stands bool
 
 	// While groups are read: the next entry, and its logical key.
 	at    bool // there is one
@@ -76,11 +82,35 @@ func (t *Tree) Close() error {
 func (t *Tree) Entry(key graveler.Key) (*graveler.Value, error) {
 	a := t.area(key)
 	a.moved = true
-	a.it.SeekGE(key)
-	if a.it.Next() && bytes.Equal(a.it.Item().Key, key) {
-		return a.it.Item().Value.Clone(), nil
+	if !a.lookUp(key) || !bytes.Equal(a.it.Item().Key, key) {
+		return nil, a.it.Err()
 	}
-	return nil, a.it.Err()
+	return a.it.Item().Value.Clone(), nil
+}
+
+// nearby is how many entries are passed over before seeking is cheaper.
+const nearby = 4
+
+// lookUp goes to the first entry that is not before a key, which for keys in order is often the next one.
+func (a *area) lookUp(key graveler.Key) bool {
+	forward := a.stands && bytes.Compare(a.asked, key) <= 0
+	a.asked = append(a.asked[:0], key...)
+	for n := 0; forward && n < nearby; n++ {
+		if bytes.Compare(a.it.Item().Key, key) >= 0 {
+			return true
+		}
+		a.stands = a.it.Next()
+		forward = a.stands
+	}
+	a.it.SeekGE(key)
+	a.stands = a.it.Next()
+	return a.stands
+}
+
+// next goes on to an entry that nobody has asked for by its key.
+func (a *area) next() bool {
+	a.stands = false
+	return a.it.Next()
 }
 
 func (t *Tree) area(key graveler.Key) *area {
@@ -114,7 +144,7 @@ func (t *Tree) List(_ context.Context, o graveler.ListOptions) iter.Seq2[gravele
 			from = append(bytes.Clone(o.After), 0)
 		}
 		a.it.SeekGE(from)
-		for n := 0; a.it.Next() && bytes.HasPrefix(a.it.Item().Key, o.Prefix); n++ {
+		for n := 0; a.next() && bytes.HasPrefix(a.it.Item().Key, o.Prefix); n++ {
 			e := a.it.Item().Clone()
 			if o.Limit > 0 && n == o.Limit || !yield(graveler.Listing{Key: e.Key, Value: e.Value}, nil) {
 				return
@@ -141,7 +171,7 @@ func (t *Tree) Object(ctx context.Context, key graveler.Key, count int) (*Object
 		return nil, err
 	}
 	if o.Kind == lifecycle.Current || o.Kind == lifecycle.Upload {
-		return &Object{o, key}, nil
+		return &Object{o, key, value.Identity}, nil
 	}
 	versions, err := catalog.ReadVersions(ctx, t, place.Key)
 	if err != nil || versions.Half(key, o.VersionID) {
@@ -149,7 +179,7 @@ func (t *Tree) Object(ctx context.Context, key graveler.Key, count int) (*Object
 	}
 	if current, ok := versions.Current(); o.Kind == lifecycle.Marker && ok && bytes.Equal(current.Place, key) {
 		o.Sole, err = sole(ctx, versions)
-		return &Object{o, key}, err
+		return &Object{o, key, value.Identity}, err
 	}
 	o.Kind = lifecycle.Noncurrent
 	for v, err := range versions.Noncurrent(ctx) {
@@ -161,7 +191,7 @@ func (t *Tree) Object(ctx context.Context, key graveler.Key, count int) (*Object
 		}
 		o.NewerNoncurrent++
 	}
-	return &Object{o, key}, nil
+	return &Object{o, key, value.Identity}, nil
 }
 
 // sole reports whether there is no version but the current one.
@@ -232,7 +262,7 @@ func (t *Tree) version(v catalog.Version) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("entry %q: %w", v.Place, err)
 	}
-	return &Object{o, v.Place}, nil
+	return &Object{Object: o, Entry: v.Place}, nil
 }
 
 func (t *Tree) object(key graveler.Key, value graveler.Value) (*Object, error) {
@@ -244,5 +274,5 @@ func (t *Tree) object(key graveler.Key, value graveler.Value) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Object{o, key}, nil
+	return &Object{o, key, value.Identity}, nil
 }

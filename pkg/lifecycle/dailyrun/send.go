@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dailyrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
+)
+
+// itemOf returns what is dispatched.
+func itemOf(d walker.Due) dispatch.Item {
+	return dispatch.Item{
+		Action: &d.Action.Action, Key: d.Object.Entry, LogicalKey: d.Object.Key, VersionID: d.Object.VersionID, Due: d.At, ContentIdentity: d.Object.ContentIdentity,
+		Object: &d.Object.Object, Value: d.Object.Value, OwnTimes: d.OwnTimes,
+	}
+}
+
+// lockOf tells whether a lock bars what is due, and until when.
+func (s *source) lockOf(d walker.Due) (until time.Time, locked bool) {
+	until, locked = d.Object.Locked(s.now)
+	return until, locked && d.Action.Permanent(&d.Object.Object)
+}
+
+// send has items dispatched, one batch for each shard, and returns their results. Nothing is known of what was done where it returns an error.
+func (s *source) send(ctx context.Context, items []pending) ([]dispatch.Result, error) {
+	results := make([]dispatch.Result, len(items))
+	by := map[int][]int{}
+	n := 0
+	for i, p := range items {
+		if p.refusal != "" {
+			results[i] = dispatch.Result{Outcome: lifecycle.Blocked, Reason: p.refusal}
+			continue
+		}
+		by[p.shard.number] = append(by[p.shard.number], i)
+		n++
+	}
+	if n == 0 {
+		return results, nil
+	}
+	if s.DryRun != nil {
+		s.plannedOnly(items, results)
+		return results, nil
+	}
+	if s.Limiter != nil {
+		waited, err := s.Limiter.Wait(ctx, n)
+		s.pass.report.Waited += waited
+		if err != nil {
+			return nil, err
+		}
+	}
+	shards := slices.Sorted(maps.Keys(by))
+	var batches []dispatch.Batch
+	for _, n := range shards {
+		slices.SortFunc(by[n], func(i, j int) int { return cmp.Or(bytes.Compare(items[i].item.Key, items[j].item.Key), i-j) })
+		b := dispatch.Batch{Shard: n, Items: make([]dispatch.Item, 0, len(by[n]))}
+		for _, i := range by[n] {
+			b.Items = append(b.Items, items[i].item)
+		}
+		batches = append(batches, b)
+	}
+	answers, err := s.dispatcher.Dispatch(ctx, s.target, batches)
+	if err != nil {
+		return nil, err
+	}
+	for b, n := range shards {
+		for k, i := range by[n] {
+			results[i] = answers[b][k]
+			s.count(items[i].item.Action.Kind, results[i].Outcome)
+		}
+	}
+	s.sent = true
+	return results, nil
+}
+
+// plannedOnly tells what would be dispatched, each entry once, though several lanes may come to it.
+func (s *source) plannedOnly(items []pending, results []dispatch.Result) {
+	for i, p := range items {
+		if p.refusal != "" {
+			continue
+		}
+		results[i].Outcome = lifecycle.Done
+		if h := xxhash.Sum64(p.item.Key); !s.planned[h] {
+			s.planned[h] = true
+			s.DryRun(s.target, p.item)
+			s.count(p.item.Action.Kind, lifecycle.Done)
+		}
+	}
+}
+
+func (s *source) count(kind lifecycle.ActionKind, o lifecycle.Outcome) {
+	s.pass.report.Outcomes[Dispatched{s.target.Repository, kind, o}]++
+}
