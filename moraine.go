@@ -21,6 +21,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/block/local"
 	blockmem "github.com/moraine-store/moraine/pkg/block/mem"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/committed"
 	"github.com/moraine-store/moraine/pkg/graveler/fsck"
@@ -55,6 +56,7 @@ type Options struct {
 	// ReadOnly opens what exists and refuses every write. Several readers may share an embedded store.
 	ReadOnly bool
 
+	// Hooks are called around changes. A nil Guard is catalog.KeepLocked; one of another kind calls that as well, or locks bind the operations of pkg/catalog alone.
 	Hooks    graveler.Hooks
 	Observer graveler.Observer // nil: nobody looks
 	Logger   *slog.Logger      // nil: nothing is logged
@@ -122,6 +124,9 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	}
 	s.Checker = fsck.New(store, s.parts.trees)
 	config.Trees, config.Hooks, config.Observer = s.parts.trees, o.Hooks, o.Observer
+	if config.Hooks.Guard == nil {
+		config.Hooks.Guard = catalog.KeepLocked(o.Now)
+	}
 	config.Now, config.Grace, config.CommitShare = o.Now, o.Grace, o.CommitShare
 	s.Graveler, err = graveler.New(config)
 	return err

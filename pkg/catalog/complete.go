@@ -95,39 +95,49 @@ func (c *Catalog) choose(ctx context.Context, b Bucket, key, uploadID string, li
 	if u, err = loadUpload(ctx, r, key, uploadID); err != nil {
 		return Upload{}, nil, nil, err
 	}
+	chosen, unused, err = chooseParts(ctx, r, uploadID, list)
+	if errors.Is(err, InvalidPart) { // or the upload has ended, and its parts have gone with it
+		if _, ended := loadUpload(ctx, r, key, uploadID); ended != nil {
+			err = ended
+		}
+	}
+	return u, chosen, unused, err
+}
+
+func chooseParts(ctx context.Context, r reader, uploadID string, list []CompletedPart) (chosen, unused []Part, err error) {
 	if len(list) == 0 {
-		return Upload{}, nil, nil, fmt.Errorf("%w: a completion needs at least one part", MalformedXML)
+		return nil, nil, fmt.Errorf("%w: a completion needs at least one part", MalformedXML)
 	}
 	for i := range list[1:] {
 		if list[i].Number >= list[i+1].Number {
-			return Upload{}, nil, nil, fmt.Errorf("%w: part %d before part %d", InvalidPartOrder, list[i].Number, list[i+1].Number)
+			return nil, nil, fmt.Errorf("%w: part %d before part %d", InvalidPartOrder, list[i].Number, list[i+1].Number)
 		}
 	}
 	rest := list
 	for p, err := range parts(ctx, r, uploadID, 0, 0) {
 		if err != nil {
-			return Upload{}, nil, nil, err
+			return nil, nil, err
 		}
 		switch {
 		case len(rest) == 0 || rest[0].Number > p.Number:
 			unused = append(unused, p)
 			continue
 		case rest[0].Number < p.Number:
-			return Upload{}, nil, nil, fmt.Errorf("%w: there is no part %d", InvalidPart, rest[0].Number)
+			return nil, nil, fmt.Errorf("%w: there is no part %d", InvalidPart, rest[0].Number)
 		case strings.Trim(rest[0].ETag, `"`) != strings.Trim(p.Checksum, `"`):
-			return Upload{}, nil, nil, fmt.Errorf("%w: part %d is %q, not %q", InvalidPart, p.Number, p.Checksum, rest[0].ETag)
+			return nil, nil, fmt.Errorf("%w: part %d is %q, not %q", InvalidPart, p.Number, p.Checksum, rest[0].ETag)
 		}
 		chosen, rest = append(chosen, p), rest[1:]
 	}
 	if len(rest) > 0 {
-		return Upload{}, nil, nil, fmt.Errorf("%w: there is no part %d", InvalidPart, rest[0].Number)
+		return nil, nil, fmt.Errorf("%w: there is no part %d", InvalidPart, rest[0].Number)
 	}
 	for _, p := range chosen[:len(chosen)-1] {
 		if p.Size < MinPartBytes {
-			return Upload{}, nil, nil, fmt.Errorf("%w: part %d has %d bytes, at least %d are needed before the last", EntityTooSmall, p.Number, p.Size, MinPartBytes)
+			return nil, nil, fmt.Errorf("%w: part %d has %d bytes, at least %d are needed before the last", EntityTooSmall, p.Number, p.Size, MinPartBytes)
 		}
 	}
-	return u, chosen, unused, nil
+	return chosen, unused, nil
 }
 
 // completed returns the object that the upload becomes.

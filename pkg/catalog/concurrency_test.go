@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -325,4 +326,85 @@ func TestAVersionIsFoundWhileItMoves(t *testing.T) {
 	}
 	close(stop)
 	require.NoError(t, mover.Wait())
+}
+
+// interposed calls a function before each read of an entry, with the number of the read, from 1.
+type interposed struct {
+	Store
+	reads      int
+	before     func(read int)
+	beforeList func() // nil: nothing
+}
+
+func (i *interposed) Get(ctx context.Context, repo graveler.RepositoryID, ref string, key graveler.Key) (*graveler.Value, error) {
+	i.reads++
+	i.before(i.reads)
+	return i.Store.Get(ctx, repo, ref, key)
+}
+
+func (i *interposed) List(ctx context.Context, repo graveler.RepositoryID, ref string, o graveler.ListOptions) iter.Seq2[graveler.Listing, error] {
+	if i.beforeList != nil {
+		i.beforeList()
+	}
+	return i.Store.List(ctx, repo, ref, o)
+}
+
+// A version that is current wherever the reader looks for it aside, and aside wherever he looks at what is current.
+func TestAVersionIsFoundThoughItIsNeverWhereTheReaderLooks(t *testing.T) {
+	f := newFixture(t)
+	f.enable(t, VersioningEnabled)
+	id := f.put(t, "k", "kept").VersionID
+	above := ""
+	store := &interposed{Store: f.Graveler, before: func(read int) {
+		switch read { // of the key, its marker and the place aside; then of the first two; and all again
+		case 1, 6:
+			above = f.put(t, "k", "above").VersionID
+		case 3, 8:
+			f.remove(t, "k", above)
+		}
+	}}
+	c, err := New(Config{Store: store, Now: f.now})
+	require.NoError(t, err)
+	o, err := c.Get(t.Context(), Bucket{f.name, "main"}, "k", GetParams{VersionID: id})
+	require.NoError(t, err)
+	require.Equal(t, "kept", o.PhysicalAddress)
+	require.Greater(t, store.reads, 3)
+}
+
+// Of a put and the deletion of the bucket at the same time one is refused: what was acknowledged is there, in the bucket that is there.
+func TestAPutDuringTheDeletionOfABucketIsRefusedOrStays(t *testing.T) {
+	ctx := context.Background()
+	onEngines(t, func(t *testing.T, f *fixture) {
+		deleted, kept := 0, 0
+		for range 30 {
+			f := f.engine.bucket(t)
+			var all errgroup.Group
+			var putErr, deleteErr error
+			all.Go(func() error {
+				_, putErr = f.both[0].Put(ctx, f.bucket(), "k", Object{PhysicalAddress: "put"}, Conditions{})
+				return nil
+			})
+			all.Go(func() error {
+				deleteErr = f.both[1].DeleteBucket(ctx, f.name)
+				return nil
+			})
+			require.NoError(t, all.Wait())
+			o, err := f.Catalog.Get(ctx, f.bucket(), "k", GetParams{})
+			switch {
+			case deleteErr == nil:
+				deleted++
+				require.Error(t, putErr, "a put was acknowledged, and its bucket deleted")
+				require.Contains(t, []Code{NoSuchBucket, AccessDenied}, CodeOf(putErr))
+				require.Equal(t, NoSuchBucket, CodeOf(err))
+			default:
+				kept++
+				require.ErrorIs(t, deleteErr, BucketNotEmpty)
+				require.NoError(t, putErr)
+				require.NoError(t, err)
+				require.Equal(t, "put", o.PhysicalAddress)
+				f.put(t, "k", "again") // the bucket can be written to as before
+			}
+		}
+		t.Logf("%d buckets were deleted, %d kept", deleted, kept)
+	})
 }

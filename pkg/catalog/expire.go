@@ -21,6 +21,7 @@ type Versions struct {
 	reader          Reader
 	key             string
 	current, marker occupant
+	givesWay        bool // the marker
 }
 
 // HeadPlaces returns the keys of the entries that hold what is current of a key: the object, and the delete marker.
@@ -32,7 +33,14 @@ func ReadVersions(ctx context.Context, r Reader, key string) (Versions, error) {
 	if err != nil {
 		return Versions{}, err
 	}
-	return Versions{r, key, found[0], found[1]}, nil
+	v := Versions{reader: r, key: key, current: found[0], marker: found[1]}
+	if v.current.exists() && v.marker.isNull() {
+		if found, err = load(ctx, r, nullKey(key)); err != nil {
+			return Versions{}, err
+		}
+		v.givesWay = givesWay(v.current, v.marker, found[0])
+	}
+	return v, nil
 }
 
 // Current returns the version that is current, which may be a delete marker.
@@ -45,8 +53,12 @@ func (v Versions) Current() (Version, bool) {
 	return Version{}, false
 }
 
-// Half reports whether what is at a place, and has that version ID, is half of an unfinished put or delete, and so no version of its own.
+// Half reports whether what is at a place, and has that version ID, is half of an unfinished put or delete, and so no version of its own. Of two null versions that a merge has left, a marker beside a current object and an object that is
+// aside, it is the marker.
 func (v Versions) Half(place graveler.Key, id string) bool {
+	if v.givesWay && isNull(id) {
+		return bytes.Equal(place, v.marker.place)
+	}
 	return !bytes.Equal(place, v.current.place) && v.current.is(id) ||
 		!bytes.Equal(place, v.current.place) && !bytes.Equal(place, v.marker.place) && v.marker.is(id)
 }

@@ -74,9 +74,12 @@ func (e *engine) bucket(t fataler) *fixture {
 	f := &fixture{engine: e, name: graveler.RepositoryID(fmt.Sprintf("bucket-%d", e.made.Add(1)))}
 	f.clock.Store(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 	for _, ahead := range []time.Duration{0, apart} {
-		g, err := graveler.New(e.config)
+		now := func() time.Time { return f.now().Add(ahead) }
+		config := e.config
+		config.Hooks.Guard = KeepLocked(now)
+		g, err := graveler.New(config)
 		require.NoError(t, err)
-		c, err := New(Config{Store: g, Now: func() time.Time { return f.now().Add(ahead) }})
+		c, err := New(Config{Store: g, Now: now})
 		require.NoError(t, err)
 		f.both = append(f.both, c)
 		f.Graveler = g

@@ -7,8 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/moraine-store/moraine/pkg/graveler"
+	"slices"
 )
 
 // GetParams says what to get.
@@ -46,16 +45,16 @@ func (c *Catalog) get(ctx context.Context, b Bucket, key, id string) (Object, er
 	return *v.object, err
 }
 
-// findAgain looks for a version that was not found: it may have gone from one place to another behind the back of the reader. It is not there if the current version is the same before and after the look,
-// since no version goes from aside to current, or the other way, without another one.
+// findAgain looks for a version that was not found: it may have gone from one place to another behind the back of the reader. It is not there if another version is current before and after the look, the same one both times:
+// no version goes from aside to current, or the other way, without another one, and one that has made room for it is gone for good.
 func (c *Catalog) findAgain(ctx context.Context, r reader, key, id string) (occupant, error) {
-	var before []*graveler.Value
+	var before []occupant
 	for {
-		now, err := r.Get(ctx, currentKey(key), markerKey(key))
+		now, err := load(ctx, r, currentKey(key), markerKey(key))
 		if err != nil {
 			return occupant{}, err
 		}
-		if before != nil && now[0].Same(before[0]) && now[1].Same(before[1]) {
+		if before != nil && slices.EqualFunc(now, before, occupant.same) && !firstOf(id, now).exists() {
 			return occupant{}, fmt.Errorf("%w %q", NoSuchVersion, id)
 		}
 		v, err := find(ctx, r, key, id)

@@ -5,6 +5,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -17,7 +18,7 @@ type MendReport struct {
 }
 
 // Mend puts right what transactions cannot leave, but a reset or a merge of some keys can, or an interruption: versions that are in two places, delete markers beside a current object, keys that have versions but none that is current
-// (which read as deleted, and get a delete marker), and parts of uploads that are no more. Nothing else is changed, and no version is lost. It looks at each key that has versions and at each upload that has parts; what it has done is in the report also with an error.
+// (which read as deleted, and get a delete marker), and parts of uploads that are no more. Nothing else is changed, and no version is lost. It looks at each key that has versions, at the cost of one read and a part of a listing (of four reads, where a key has more than a few versions), and at each upload that has parts; what it has done is in the report also with an error.
 func (c *Catalog) Mend(ctx context.Context, b Bucket) (MendReport, error) {
 	var done MendReport
 	ref, err := c.ref(ctx, b)
@@ -38,34 +39,57 @@ func (c *Catalog) mendVersions(ctx context.Context, b Bucket, r reader, done *Me
 	at, err := newCursor(ctx, r, versionsArea, "", nil, MaxListed)
 	defer at.close()
 	for err == nil && at.valid {
-		key := at.place.Key
-		for n := 0; err == nil && at.at(key); n++ {
-			if n == nearby {
-				err = at.seek(pastKey(versionsArea, key), firstRead)
-			} else {
-				err = at.advance()
-			}
-		}
-		if err == nil {
+		key, inForm := at.place.Key, false
+		if inForm, err = lookAtForm(ctx, r, at); err == nil && !inForm {
 			err = c.mendKey(ctx, b, r, key, done)
 		}
 	}
 	return err
 }
 
-// mendKey looks first, since a transaction is needed for few.
+// lookAtForm reports whether the versions of the key that a cursor stands at are known to be in form, and takes it to the next key. It reads one entry besides, and no more than a few versions of a key that has many: those are not known.
+func lookAtForm(ctx context.Context, r reader, at *reservedCursor) (bool, error) {
+	key := at.place.Key
+	found, err := load(ctx, r, currentKey(key))
+	if err != nil {
+		return false, err
+	}
+	heads, asides := found[:1], []string{}
+	for n := 0; at.at(key); n++ {
+		switch {
+		case n == nearby:
+			return false, at.seek(pastKey(versionsArea, key), firstRead)
+		case at.place.Kind != KindMarker:
+			asides = append(asides, at.place.VersionID)
+		default:
+			marker, err := at.version()
+			if err != nil {
+				return false, err
+			}
+			heads = append(heads, marker)
+		}
+		if err := at.advance(); err != nil {
+			return false, err
+		}
+	}
+	heads = slices.DeleteFunc(heads, func(v occupant) bool { return !v.exists() })
+	return len(heads) == 1 && !slices.ContainsFunc(asides, heads[0].is), nil
+}
+
+// mendKey puts the versions of a key in form. It looks first, since a transaction is needed for few.
 func (c *Catalog) mendKey(ctx context.Context, b Bucket, r reader, key string, done *MendReport) error {
 	entries, err := mend(ctx, r, key, c.now())
 	if err != nil || len(entries) == 0 {
 		return err
 	}
+	mended := false
 	err = c.change(ctx, b, func(ctx context.Context, tx *graveler.Transaction, _ settings) (int, error) {
-		if entries, err = mend(ctx, tx, key, c.now()); err == nil {
-			apply(tx, entries)
-		}
+		entries, err := mend(ctx, tx, key, c.now())
+		mended = err == nil && len(entries) > 0
+		apply(tx, entries)
 		return len(entries), err
 	})
-	if err == nil && len(entries) > 0 {
+	if err == nil && mended {
 		done.Keys++
 	}
 	return err
@@ -103,13 +127,13 @@ func mend(ctx context.Context, r Reader, key string, now time.Time) ([]graveler.
 	return w.entries, w.err
 }
 
-// mendMarker moves a marker aside that is beside a current object, unless that is half done.
+// mendMarker moves a marker aside that is beside a current object, unless that is half done or the marker gives way.
 func mendMarker(ctx context.Context, r Reader, key string, object, marker occupant, w *writes) error {
 	found, err := load(ctx, r, versionKey(key, marker.object.VersionID))
 	if err != nil {
 		return err
 	}
-	if aside := found[0]; aside.exists() && aside.object.DeleteMarker && aside.time() == marker.time() {
+	if aside := found[0]; givesWay(object, marker, aside) || aside.exists() && aside.object.DeleteMarker && aside.time() == marker.time() {
 		return nil
 	}
 	w.aside(key, marker, time.Unix(0, max(object.time(), marker.time())).UTC())

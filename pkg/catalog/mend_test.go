@@ -28,24 +28,12 @@ func TestHalvesOfEveryMoveAreMended(t *testing.T) {
 		require.NoError(t, err)
 		after, err := f.show("main", false)
 		require.NoError(t, err)
-		mended := 0
-		for key, k := range after {
-			require.False(t, k.headless, key)
-			was := before[key]
-			if was.headless && len(was.versions) > 0 {
-				require.True(t, k.versions[0].marker)
-				k.versions = k.versions[1:]
-				mended++
-			}
-			after[key] = modelKey{versions: k.versions, headless: was.headless}
-		}
-		require.Empty(t, after.differ(before))
-		require.GreaterOrEqual(t, report.Keys, mended)
+		require.GreaterOrEqual(t, report.Keys, requireMended(t, before, after))
 		require.Empty(t, report.Parts)
 		if outOfForm == nil {
 			require.Zero(t, report.Keys)
 		}
-		for key, n := range f.heads(t) {
+		for key, n := range f.formOf(t, "main") {
 			require.Equal(t, 1, n, key)
 		}
 		again, err := f.Mend(ctx, f.bucket())
@@ -54,10 +42,28 @@ func TestHalvesOfEveryMoveAreMended(t *testing.T) {
 	})
 }
 
-// heads counts what is current of each key, and fails where a version is in two places.
-func (f *fixture) heads(t fataler) map[string]int {
+// requireMended holds a branch after Mend to the versions that it had before, and returns how many keys got a delete marker because none was current.
+func requireMended(t fataler, before, after modelBranch) (mended int) {
+	t.Helper()
+	got := modelBranch{}
+	for key, k := range after {
+		require.False(t, k.headless, key)
+		was := before[key]
+		if was.headless && len(was.versions) > 0 {
+			require.True(t, k.versions[0].marker)
+			k.versions = k.versions[1:]
+			mended++
+		}
+		got[key] = modelKey{versions: k.versions, headless: was.headless}
+	}
+	require.Empty(t, got.differ(before))
+	return mended
+}
+
+// formOf counts what is current of each key, and fails where a version is in two places.
+func (f *fixture) formOf(t fataler, ref string) map[string]int {
 	heads, places := map[string]int{}, map[string]bool{}
-	for l, err := range f.Graveler.List(context.Background(), f.name, "main", graveler.ListOptions{}) {
+	for l, err := range f.Graveler.List(context.Background(), f.name, ref, graveler.ListOptions{}) {
 		require.NoError(t, err)
 		at, err := ParseKey(l.Key)
 		require.NoError(t, err)
@@ -143,7 +149,7 @@ func TestEveryStepOfEveryTransitionIsMended(t *testing.T) {
 						if steps == 0 || steps == len(entries) {
 							require.Equal(t, MendReport{}, report, name)
 						}
-						for key, n := range f.heads(t) {
+						for key, n := range f.formOf(t, "main") {
 							require.Equal(t, 1, n, "%s: %s", name, key)
 						}
 						after, err := f.show("main", false)
@@ -204,4 +210,29 @@ func TestPartsWithoutUploadAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, page.Parts, 2)
 	require.Equal(t, map[Kind]int{KindUpload: 1, KindPart: 2}, f.entries(t))
+}
+
+// What is in form costs one read per key, besides the listing of the versions.
+func TestMendLooksOnceAtWhatIsInForm(t *testing.T) {
+	f := newFixture(t)
+	f.enable(t, VersioningEnabled)
+	const keys = 50
+	for i := range keys {
+		for range i%3 + 1 {
+			f.put(t, fmt.Sprint("k", i), "x")
+		}
+		if i%5 == 0 {
+			f.remove(t, fmt.Sprint("k", i), "")
+		}
+	}
+	for range nearby + 5 {
+		f.put(t, "many", "x")
+	}
+	store := &interposed{Store: f.Graveler, before: func(int) {}}
+	c, err := New(Config{Store: store, Now: f.now})
+	require.NoError(t, err)
+	report, err := c.Mend(t.Context(), Bucket{f.name, "main"})
+	require.NoError(t, err)
+	require.Equal(t, MendReport{}, report)
+	require.LessOrEqual(t, store.reads, keys+4)
 }

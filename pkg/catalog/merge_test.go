@@ -87,3 +87,78 @@ func versionsIn(t fataler, f *fixture, b Bucket, key string) (ids []string) {
 	}
 	return ids
 }
+
+// On one branch a null version was put aside, on the other a null marker was made: both cannot be the null version, and the object is.
+func TestANullObjectCountsBesideANullMarker(t *testing.T) {
+	ctx := t.Context()
+	merged := func(t *testing.T) (f *fixture, current string) {
+		f = newFixture(t)
+		main, other := Bucket{f.name, "main"}, Bucket{f.name, "other"}
+		f.enable(t, VersioningSuspended)
+		_, err := f.CreateBranch(ctx, f.name, "other", "main")
+		require.NoError(t, err)
+		_, err = f.Catalog.Delete(ctx, other, "k", DeleteParams{})
+		require.NoError(t, err)
+		f.put(t, "k", "null")
+		f.enable(t, VersioningEnabled)
+		current = f.put(t, "k", "current").VersionID
+		for _, b := range []Bucket{main, other} {
+			_, err = f.Commit(ctx, f.name, graveler.BranchID(b.Ref), graveler.CommitParams{})
+			require.NoError(t, err)
+		}
+		_, err = f.Merge(ctx, f.name, "other", "main", graveler.MergeParams{})
+		require.NoError(t, err)
+		return f, current
+	}
+	isThere := func(t *testing.T, f *fixture) {
+		t.Helper()
+		require.Equal(t, "null", f.get(t, "k", NullVersion).PhysicalAddress)
+		for v, err := range f.Versions(ctx, f.bucket(), "", "") {
+			require.NoError(t, err)
+			require.False(t, v.VersionID == NullVersion && v.DeleteMarker)
+		}
+	}
+	for name, change := range map[string]func(t *testing.T, f *fixture, current string){
+		"nothing": func(*testing.T, *fixture, string) {},
+		"mended": func(t *testing.T, f *fixture, _ string) {
+			report, err := f.Mend(ctx, f.bucket())
+			require.NoError(t, err)
+			require.Equal(t, 1, report.Keys)
+			require.Equal(t, map[Kind]int{KindCurrent: 1, KindNull: 1}, f.entries(t))
+		},
+		"overwritten": func(t *testing.T, f *fixture, _ string) { f.put(t, "k", "next") },
+		"deleted":     func(t *testing.T, f *fixture, _ string) { f.remove(t, "k", "") },
+		"removed for good": func(t *testing.T, f *fixture, current string) {
+			f.remove(t, "k", current)
+			require.Equal(t, "null", f.get(t, "k", "").PhysicalAddress)
+			require.Equal(t, map[Kind]int{KindCurrent: 1}, f.entries(t))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, current := merged(t)
+			isThere(t, f)
+			v, err := ReadVersions(ctx, reader{f.Graveler, f.name, "main"}, "k")
+			require.NoError(t, err)
+			require.True(t, v.Half(markerKey("k"), NullVersion))
+			require.False(t, v.Half(nullKey("k"), NullVersion))
+			change(t, f, current)
+			isThere(t, f)
+		})
+	}
+	t.Run("locked", func(t *testing.T) {
+		f, _ := merged(t)
+		require.NoError(t, f.SetObjectLock(ctx, f.name, ObjectLockConfig{Enabled: true}))
+		require.NoError(t, f.PutLegalHold(ctx, f.bucket(), "k", NullVersion, true))
+		_, err := f.Catalog.Delete(ctx, f.bucket(), "k", DeleteParams{VersionID: NullVersion})
+		require.ErrorIs(t, err, AccessDenied)
+	})
+	t.Run("suspended, removed and put again", func(t *testing.T) {
+		f, _ := merged(t)
+		f.enable(t, VersioningSuspended)
+		f.put(t, "k", "next")
+		require.Equal(t, "next", f.get(t, "k", NullVersion).PhysicalAddress)
+		require.Equal(t, map[Kind]int{KindCurrent: 1, KindNoncurrent: 1}, f.entries(t))
+		f.remove(t, "k", NullVersion)
+		require.Equal(t, "current", f.get(t, "k", "").PhysicalAddress)
+	})
+}

@@ -73,6 +73,14 @@ func (v modelVersion) locked(now time.Time, bypass bool) bool {
 	return v.lock.LegalHold || retained && !(v.lock.Mode == LockGovernance && bypass)
 }
 
+// loses reports whether a key that becomes other loses a version that must stay, or its lock.
+func (k modelKey) loses(other modelKey, now time.Time) bool {
+	return slices.ContainsFunc(k.versions, func(v modelVersion) bool {
+		i := other.find(v.id)
+		return v.locked(now, false) && (i < 0 || other.versions[i].address != v.address || !other.versions[i].lock.covers(v.lock, now))
+	})
+}
+
 // add makes v the current version under a versioning.
 func (k *modelKey) add(versioning Versioning, v modelVersion, now time.Time) error {
 	switch versioning {
@@ -181,6 +189,13 @@ func (f *fixture) show(ref string, strict bool) (modelBranch, error) {
 	}
 	branch := modelBranch{}
 	for key, r := range keys {
+		null := slices.ContainsFunc(r.asides, func(o *Object) bool { return o.VersionID == NullVersion && !o.DeleteMarker })
+		if r.current != nil && !isNull(r.current.VersionID) && r.marker != nil && isNull(r.marker.VersionID) && null {
+			if strict {
+				return nil, fmt.Errorf("key %q has two null versions", key)
+			}
+			r.marker = nil
+		}
 		heads := []*Object{}
 		for _, o := range []*Object{r.current, r.marker} {
 			if o != nil {

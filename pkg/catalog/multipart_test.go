@@ -496,3 +496,18 @@ func TestTheValueOfAPartTellsWhereItsBytesAre(t *testing.T) {
 	require.Equal(t, "file:part", o.PhysicalAddress)
 	require.EqualValues(t, 7, o.Size)
 }
+
+// The parts of an upload that is aborted go while a completion looks for them.
+func TestACompletionOvertakenByAnAbortFindsNoUpload(t *testing.T) {
+	f := newFixture(t)
+	part := bigPart(1, "part")
+	u := f.upload(t, "k", part)
+	store := &interposed{Store: f.Graveler, before: func(int) {}, beforeList: func() {
+		_, err := f.AbortUpload(t.Context(), f.bucket(), "k", u.UploadID)
+		require.NoError(t, err)
+	}}
+	c, err := New(Config{Store: store, Now: f.now})
+	require.NoError(t, err)
+	_, err = c.CompleteUpload(t.Context(), Bucket{f.name, "main"}, "k", u.UploadID, named(part), assembled("all"), Conditions{})
+	require.ErrorIs(t, err, NoSuchUpload)
+}

@@ -56,6 +56,10 @@ func (c *Catalog) readSettings(ctx context.Context, repo graveler.RepositoryID) 
 	if err != nil {
 		return settings{}, err
 	}
+	return parseSettings(repo, stored)
+}
+
+func parseSettings(repo graveler.RepositoryID, stored graveler.Setting) (settings, error) {
 	s, err := decodeSettings(stored.Document)
 	if err != nil {
 		return settings{}, fmt.Errorf("setting %s of %s: %w: %w", settingName, repo, graveler.ErrCorrupt, err)

@@ -4,11 +4,9 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -19,6 +17,11 @@ type Reader interface {
 	// Get returns the values of keys, in their order, nil where there is none.
 	Get(ctx context.Context, keys ...graveler.Key) ([]*graveler.Value, error)
 	List(ctx context.Context, o graveler.ListOptions) iter.Seq2[graveler.Listing, error]
+}
+
+// getter is a Reader of single entries.
+type getter interface {
+	Get(ctx context.Context, keys ...graveler.Key) ([]*graveler.Value, error)
 }
 
 // Transition computes what the operations on versions change, by the rules of S3. It writes nothing: each method returns the entries to set, where a nil value removes the key, and the method's error where S3
@@ -96,6 +99,7 @@ type history struct {
 	current    occupant
 	marker     occupant
 	null       occupant // aside
+	givesWay   bool     // the marker
 	newest     int64    // the time of the newest version, 0 where there is none
 }
 
@@ -134,6 +138,14 @@ func (t Transition) history(ctx context.Context, key string, marker bool) (histo
 		}
 		h.marker = found[0]
 	}
+	null := h.null
+	if h.current.exists() && h.marker.isNull() && len(found) < 3 {
+		if found, err = load(ctx, t.Reader, nullKey(key)); err != nil {
+			return history{}, err
+		}
+		null = found[0]
+	}
+	h.givesWay = givesWay(h.current, h.marker, null)
 	h.newest = max(h.current.time(), h.marker.time())
 	if !h.current.exists() && !h.marker.exists() {
 		for v, err := range asides(ctx, t.Reader, key) {
@@ -160,13 +172,13 @@ func (t Transition) displace(h history, o *Object) (w writes, err error) {
 	if h.versioning == VersioningEnabled {
 		o.VersionID = newVersionID(at)
 	}
-	half := h.current.isNull() || h.marker.isNull() // of an unfinished move is what is aside as the null version
+	half := h.current.isNull() || h.marker.isNull() && !h.givesWay // of an unfinished move is what is aside as the null version
 	if !half {
 		err = t.permit(h.null, false)
 	}
 	for _, v := range []occupant{h.marker, h.current} {
 		switch {
-		case v.object != nil && v.object == h.marker.object && h.current.is(v.object.VersionID): // half of a move
+		case v.object != nil && v.object == h.marker.object && (h.givesWay || h.current.is(v.object.VersionID)): // half of a move
 		case h.versioning == VersioningEnabled || !v.isNull():
 			w.aside(h.key, v, o.ModifiedAt)
 		case err == nil:
@@ -207,19 +219,9 @@ func (t Transition) DeleteVersion(ctx context.Context, key, id string, bypassGov
 	return d, w.entries, err
 }
 
-// firstOf returns the version with an ID among those that are found at its places, of which a former one is the version and a later one half of a move.
-func firstOf(id string, found []occupant) occupant {
-	for _, v := range found {
-		if v.is(id) {
-			return v
-		}
-	}
-	return occupant{}
-}
-
 // promote removes the current version, and makes the newest of the others the current one: beside is a marker that is there besides.
 func (t Transition) promote(ctx context.Context, key, id string, current, beside occupant, w *writes) error {
-	newest := beside
+	newest, outdated := beside, occupant{}
 	for listed, err := range asides(ctx, t.Reader, key) {
 		if err != nil {
 			return err
@@ -234,6 +236,9 @@ func (t Transition) promote(ctx context.Context, key, id string, current, beside
 		v := found[0]
 		if !v.exists() {
 			continue
+		}
+		if givesWay(current, beside, v) {
+			newest, outdated, beside = occupant{}, beside, occupant{}
 		}
 		if !newest.exists() || v.newer(newest) {
 			newest = v
@@ -253,8 +258,10 @@ func (t Transition) promote(ctx context.Context, key, id string, current, beside
 		w.aside(key, beside, o.ModifiedAt)
 	}
 	w.set(to, o)
-	if !bytes.Equal(current.place, to) {
-		w.clear(current)
+	for _, v := range []occupant{current, outdated} {
+		if !bytes.Equal(v.place, to) {
+			w.clear(v)
+		}
 	}
 	w.clear(newest)
 	return nil
@@ -275,36 +282,6 @@ func (t Transition) Edit(ctx context.Context, key, id string, edit func(o *Objec
 	return o, w.entries, w.err
 }
 
-// find returns a version of a key, "" being the current one, which is no delete marker: NoSuchKey, NoSuchVersion, and MethodNotAllowed for a marker that was asked for by its ID. With the error comes the marker, where there is one.
-func find(ctx context.Context, r Reader, key, id string) (occupant, error) {
-	if id == "" {
-		for _, place := range []graveler.Key{currentKey(key), markerKey(key)} {
-			found, err := load(ctx, r, place)
-			switch {
-			case err != nil:
-				return occupant{}, err
-			case found[0].exists() && found[0].object.DeleteMarker:
-				return found[0], fmt.Errorf("%w: it was deleted", NoSuchKey)
-			case found[0].exists():
-				return found[0], nil
-			}
-		}
-		return occupant{}, NoSuchKey
-	}
-	found, err := load(ctx, r, currentKey(key), markerKey(key), versionKey(key, id))
-	if err != nil {
-		return occupant{}, err
-	}
-	switch v := firstOf(id, found); {
-	case !v.exists():
-		return occupant{}, fmt.Errorf("%w %q", NoSuchVersion, id)
-	case v.object.DeleteMarker:
-		return v, fmt.Errorf("%w: version %q is a delete marker", MethodNotAllowed, id)
-	default:
-		return v, nil
-	}
-}
-
 // permit returns AccessDenied where a lock keeps a version from being removed.
 func (t Transition) permit(v occupant, bypassGovernance bool) error {
 	if !v.exists() || v.object.DeleteMarker {
@@ -313,134 +290,9 @@ func (t Transition) permit(v occupant, bypassGovernance bool) error {
 	switch l := v.object.Lock; {
 	case l.LegalHold:
 		return fmt.Errorf("%w: version %q is under legal hold", AccessDenied, v.object.VersionID)
-	case l.Mode == LockNone || !t.Now.Before(l.RetainUntil) || l.Mode == LockGovernance && bypassGovernance:
+	case !l.retains(t.Now) || l.Mode == LockGovernance && bypassGovernance:
 		return nil
 	default:
 		return fmt.Errorf("%w: version %q is retained until %s, in %s mode", AccessDenied, v.object.VersionID, l.RetainUntil.Format(time.RFC3339), l.Mode)
 	}
-}
-
-// asides yields the versions of a key that are aside: first the null version, then the others, newest first.
-func asides(ctx context.Context, r Reader, key string) iter.Seq2[occupant, error] {
-	return func(yield func(occupant, error) bool) {
-		for l, err := range r.List(ctx, graveler.ListOptions{Prefix: versionsOf(key, ""), After: markerKey(key)}) {
-			v := occupant{place: l.Key}
-			if err == nil {
-				v.object, err = decodeAt(l.Key, *l.Value)
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// occupant is what one of the places of a key holds; object is nil where it holds nothing.
-type occupant struct {
-	place  graveler.Key
-	object *Object
-}
-
-func (v occupant) exists() bool { return v.object != nil }
-
-// is reports whether it is the version with an ID.
-func (v occupant) is(id string) bool {
-	return v.exists() && (v.object.VersionID == id || isNull(v.object.VersionID) && isNull(id))
-}
-
-func (v occupant) isNull() bool { return v.exists() && isNull(v.object.VersionID) }
-
-// time returns when the version was made, in nanoseconds since the epoch.
-func (v occupant) time() int64 {
-	if !v.exists() {
-		return 0
-	}
-	if at, ok := versionTimeOf(v.object.VersionID); ok {
-		return at
-	}
-	return nanosecond(v.object.ModifiedAt)
-}
-
-// newer reports whether it is before another one in the order of versions, newest first.
-func (v occupant) newer(than occupant) bool {
-	return cmp.Or(cmp.Compare(than.time(), v.time()), cmp.Compare(v.object.VersionID, than.object.VersionID)) < 0
-}
-
-func nanosecond(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return max(t.UnixNano(), 0)
-}
-
-// next returns the time after one.
-func next(at int64) int64 {
-	if at == math.MaxInt64 {
-		return at
-	}
-	return at + 1
-}
-
-// load reads places.
-func load(ctx context.Context, r Reader, places ...graveler.Key) ([]occupant, error) {
-	values, err := r.Get(ctx, places...)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]occupant, len(places))
-	for i, v := range values {
-		found[i].place = places[i]
-		if v == nil {
-			continue
-		}
-		if found[i].object, err = decodeAt(places[i], *v); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-func decodeAt(place graveler.Key, v graveler.Value) (*Object, error) {
-	o, err := Decode(v)
-	if err != nil {
-		return nil, fmt.Errorf("entry %q: %w", place, err)
-	}
-	return &o, nil
-}
-
-// writes gathers the entries of a transition.
-type writes struct {
-	entries []graveler.Entry
-	err     error
-}
-
-func (w *writes) set(place graveler.Key, o Object) {
-	v, err := Encode(o)
-	if err != nil && w.err == nil {
-		w.err = fmt.Errorf("entry %q: %w", place, err)
-	}
-	w.entries = append(w.entries, graveler.Entry{Key: place, Value: &v})
-}
-
-// clear empties a place, where it holds anything.
-func (w *writes) clear(v occupant) {
-	if v.exists() {
-		w.entries = append(w.entries, graveler.Entry{Key: v.place})
-	}
-}
-
-// aside writes a version to where those go that are not current.
-func (w *writes) aside(key string, v occupant, since time.Time) {
-	if !v.exists() {
-		return
-	}
-	o := *v.object
-	o.NoncurrentSince = since
-	switch {
-	case isNull(o.VersionID):
-		o.VersionID = NullVersion
-	case !isVersionID(o.VersionID) && w.err == nil:
-		w.err = fmt.Errorf("entry %q: %w: version ID %q is none that a version can be kept by", v.place, graveler.ErrCorrupt, o.VersionID)
-	}
-	w.set(versionKey(key, o.VersionID), o)
 }

@@ -204,7 +204,7 @@ func newVersionGroup(key string, object, marker, null occupant) *versionGroup {
 	g := &versionGroup{key: key, head: object, marker: marker}
 	if !object.exists() {
 		g.head, g.marker = marker, occupant{}
-	} else if marker.exists() && object.is(marker.object.VersionID) {
+	} else if marker.exists() && (object.is(marker.object.VersionID) || givesWay(object, marker, null)) {
 		g.marker = occupant{}
 	}
 	g.rest = slices.DeleteFunc([]occupant{g.marker, null}, func(v occupant) bool { return !v.exists() })

@@ -30,7 +30,7 @@ type Config struct {
 	Grace time.Duration
 }
 
-// Hooks are called around moves of a branch's head.
+// Hooks are called around moves of a branch's head, and other changes of what it shows.
 type Hooks struct {
 	// PreCommit is called before a head moves, by a commit, a merge, a revert, a cherry-pick, an import, a change of its tree or a reset to a ref. An error refuses it (ErrRefused).
 	// Changes are those of the head. Where the branch moves meanwhile, all but commits are made, and asked about, again.
@@ -38,6 +38,9 @@ type Hooks struct {
 	// It is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns out to change nothing. An error refuses
 	// the commit (ErrRefused), and the changes stay uncommitted: the next commit of the branch, or one that is under way in another process, takes them and is asked itself. So a hook must judge the changes.
 	PreCommit func(ctx context.Context, e PreCommitEvent) error
+	// Guard is asked before a branch shows something else by other means than staged writes; see Revision. Its error refuses that and is returned as it is; nothing has been written then but files that nothing refers to.
+	// It is asked after PreCommit, and again where the branch moves meanwhile. Every process needs the same one.
+	Guard func(ctx context.Context, r *Revision) error
 	// PostCommit is called once after a commit was made, by any operation that makes one. A reset and a merge that is a fast-forward make none.
 	PostCommit func(ctx context.Context, repository RepositoryID, branch BranchID, c Commit)
 }

@@ -3,7 +3,9 @@
 package graveler
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,8 +25,16 @@ type headMove struct {
 	build func(head *Commit) (*Commit, error)
 }
 
-// changeHead moves the head of a branch. The token is sealed first, always: a look at it and the move are not one step. What is written afterwards stays uncommitted.
+// changeHead moves the head of a branch. The token is sealed first, always: a look at it and the move are not one step. What is written afterwards stays uncommitted; where it would hide what a guard relies on, all is done again.
 func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID, m headMove) (*Commit, error) {
+	for {
+		if head, err := g.tryChangeHead(ctx, repo, id, m); !errors.Is(err, errHidden) {
+			return head, err
+		}
+	}
+}
+
+func (g *Graveler) tryChangeHead(ctx context.Context, repo *Repository, id BranchID, m headMove) (*Commit, error) {
 	sealed, err := g.seal(ctx, repo, id, true)
 	if err == nil && m.uid != "" && sealed.UID != m.uid {
 		err = fmt.Errorf("%w: it was deleted and created again", ErrBranchNotFound)
@@ -61,8 +71,12 @@ func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID
 		if err != nil {
 			return nil, err
 		}
+		relied, err := g.guard(ctx, repo, id, Revision{Before: shown, After: cmp.Or(base, result.Tree), OldHead: head.Tree, NewHead: result.Tree})
+		if err != nil {
+			return nil, err
+		}
 		made = result.ID == ""
-		return g.headPlan(ctx, m, cur, base, result), nil
+		return g.unhidden(ctx, sealed.ItemCounter, relied, g.headPlan(ctx, m, cur, base, result)), nil
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package graveler
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -137,9 +138,14 @@ func (g *Graveler) resetStaged(ctx context.Context, repo RepositoryID, branch Br
 	if err != nil {
 		return err
 	}
-	sealed, err := g.seal(ctx, r, branch, false)
-	if err == nil {
-		_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, putBack) })
+	for {
+		var sealed *Branch
+		if sealed, err = g.seal(ctx, r, branch, false); err == nil {
+			_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) { return g.buildReset(ctx, r, sealed, cur, putBack) })
+		}
+		if !errors.Is(err, errHidden) {
+			break
+		}
 	}
 	if err == nil {
 		return nil
@@ -165,14 +171,18 @@ func (g *Graveler) buildReset(ctx context.Context, repo *Repository, sealed, cur
 	if err := g.unlessGone(ctx, repo, closing(err, changes)); err != nil {
 		return nil, err
 	}
+	relied, err := g.guard(ctx, repo, cur.ID, Revision{Before: shown, After: base, OldHead: head.Tree, NewHead: head.Tree})
+	if err != nil {
+		return nil, err
+	}
 	if base == head.Tree {
 		base = ""
 	}
-	return func(next *Branch) (*Commit, error) {
+	return g.unhidden(ctx, sealed.ItemCounter, relied, func(next *Branch) (*Commit, error) {
 		next.Base = base
 		takeItems(next, cur)
 		return nil, nil
-	}, nil
+	}), nil
 }
 
 // single is the part of one key, and of the keys with one of the prefixes beside.

@@ -225,7 +225,21 @@ func (g *Graveler) DeletePrefix(ctx context.Context, repo RepositoryID, branch B
 		return err
 	}
 	prefix = bytes.Clone(prefix)
-	_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) { return g.addItems(ctx, r, cur, prefix) })
+	_, err = g.moveBranch(ctx, r, branch, ActionStage, func(cur *Branch) (plan, error) {
+		if _, err := g.guard(ctx, r, branch, Revision{DeletesPrefix: true}); err != nil {
+			return nil, err
+		}
+		add, err := g.addItems(ctx, r, cur, prefix)
+		if err != nil || g.hooks.Guard == nil {
+			return add, err
+		}
+		return func(next *Branch) (*Commit, error) {
+			if next.Nonce != cur.Nonce {
+				return nil, errStale // the guard may judge otherwise by now
+			}
+			return add(next)
+		}, nil
+	})
 	if err != nil {
 		return fmt.Errorf("delete prefix %s/%s:%s: %w", repo, branch, printable(prefix), err)
 	}

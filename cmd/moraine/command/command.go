@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,6 +49,7 @@ type app struct {
 	store, blocks, output string
 	quiet, verbose        bool
 	backends              Backends
+	lockClock             func() time.Time // by which locks of objects hold; nil: that of the machine
 
 	stdout, stderr io.Writer
 	printer        *printer // of results, on stdout

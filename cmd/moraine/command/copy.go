@@ -12,6 +12,7 @@ import (
 
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/block"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/all"
@@ -109,6 +110,7 @@ func (a *app) useOther(ctx context.Context, store, blocks string, how access, fn
 		return other.unopened(err)
 	}
 	o := moraine.Options{KV: s, Blocks: blocks, BlockEngines: other.blockEngines(how), ReadOnly: how == reading}
+	o.Hooks.Guard = catalog.KeepLocked(a.lockClock)
 	a.logTo(&o)
 	opened, err := moraine.Open(ctx, o)
 	if err != nil {

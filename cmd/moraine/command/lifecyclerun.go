@@ -71,8 +71,9 @@ func (a *app) lifecycleRun() *cobra.Command {
 			if dryRun {
 				how = reading
 			}
+			a.lockClock = clockAt(at, now)
 			return a.useLifecycle(cmd.Context(), how, func(s *moraine.Store, records kv.Store) error {
-				c, err := f.config(s, records, clockAt(at, now))
+				c, err := f.config(s, records, a.lockClock)
 				if err != nil {
 					return err
 				}

@@ -17,7 +17,7 @@ func (a *app) objectLock() *cobra.Command {
 	g := group("object-lock", "Keep versions of objects from being removed", a.objectLockGet(), a.objectLockSet(), a.objectLockRetain(), a.objectLockHold())
 	g.Long = "Keep versions of objects from being removed: until a time (a retention), or until that is taken back (a legal hold). The repository must keep versions. A locked version can still become noncurrent, by a put or a removal of its key; what is barred " +
 		"is to remove it for good. A retention in GOVERNANCE mode can be lifted by those who say so (--bypass-governance), one in COMPLIANCE mode by nobody.\n\n" +
-		"Locks bind commands and programs that work on objects. Who may reset branches, or delete the repository, can do that all the same."
+		"A merge, revert, import or reset that would take a locked version from a branch is refused as well. Who may delete a branch, or the repository, can do that all the same."
 	return g
 }
 

@@ -175,6 +175,43 @@ func TestSeekPastAnyPrefixReadsAFewBlocks(t *testing.T) {
 	require.NoError(t, it.Close())
 }
 
+// Who seeks from block to block, as a listing of directories does, reads each file once, and nothing when he comes again.
+func TestSeeksFromBlockToBlockReadAFileOnce(t *testing.T) {
+	s, counter := newStore(t)
+	const n, step = 20_000, 50
+	tree := large(t, s, n)
+	s = reopened(t, s)
+	hop := func() {
+		it := s.Scan(t.Context(), ns, tree)
+		for i := 0; i < n; i += step {
+			it.SeekGE(entry(i).Key)
+			require.True(t, it.Next())
+			require.Equal(t, entry(i), it.Item().Clone())
+		}
+		require.NoError(t, it.Close())
+	}
+	counter.Reset()
+	hop()
+	first := counter.Counts()
+	require.Greater(t, first.Get.Calls, 1, "a file is read as a whole where a block of it after the other is")
+	require.LessOrEqual(t, first.Get.Calls, n/1000)
+	for range 2 { // what was read before it was known that all would be
+		hop()
+	}
+	counter.Reset()
+	hop()
+	require.Zero(t, counter.Counts().Get.Calls)
+	require.Zero(t, counter.Counts().GetRange.Calls)
+	// A walk in between reads past the cache, and leaves it as it is.
+	it := s.Scan(t.Context(), ns, tree)
+	for it.Next() {
+	}
+	require.NoError(t, it.Close())
+	counter.Reset()
+	hop()
+	require.Zero(t, counter.Counts().Get.Calls)
+}
+
 func TestGetReadsOneFilePerLevelAndThenNothing(t *testing.T) {
 	s, counter, c, left, _ := deep(t)
 	s = reopened(t, s)

@@ -3,6 +3,7 @@
 package committed
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
@@ -12,9 +13,11 @@ import (
 const streamAfter = 3
 
 // leaves opens ranges, one at a time, for one reader. A reader that only looks in gets single blocks through the caches;
-// one that streams gets whole files, past the caches so as not to flush them, the next one fetched while it reads. It must be closed.
+// one that streams gets whole files, past the caches so as not to flush them, the next one fetched while it reads. A reader that goes from block to block by seeks reads a whole file only where its blocks are not in
+// the cache, and leaves those that it has sought there: it may come back, as who lists directories does. It must be closed.
 type leaves struct {
 	files     *files
+	seeking   bool // the block that is asked for next was sought
 	streaming bool // the reader of the open range has come to read all of it
 	ahead     *fetch
 }
@@ -49,16 +52,25 @@ func (l *leaves) look(ctx context.Context, c rangefile.Child) (*rangefile.Iter, 
 			inRow = 0
 		}
 		last = i
+		if l.seeking && (inRow >= streamAfter || data != nil) {
+			if b, ok := l.files.caches.blocks.GetIfPresent(blockKey{fileKey{l.files.ns, c.ID}, i}); ok {
+				return b, nil
+			}
+		}
 		if inRow >= streamAfter && data == nil {
 			if file, data, err = l.files.whole(ctx, c.ID, 0); err != nil {
 				return nil, err
 			}
 			l.streaming = true
 		}
-		if data != nil {
+		switch {
+		case data == nil:
+			return l.files.block(ctx, file, i)
+		case l.seeking:
+			return l.files.intoCache(ctx, file, data, i)
+		default:
 			return file.Read(ctx, data, i, &b)
 		}
-		return l.files.block(ctx, file, i)
 	}), nil
 }
 
@@ -100,6 +112,23 @@ func (l *leaves) close() {
 		<-l.ahead.done
 		l.ahead = nil
 	}
+}
+
+// intoCache reads a block from the data of its file into the cache.
+func (f *files) intoCache(ctx context.Context, file *rangefile.File, data rangefile.Bytes, i int) (*rangefile.Block, error) {
+	b, err := file.Read(ctx, copied{data}, i, nil)
+	if err == nil {
+		f.caches.blocks.Set(blockKey{fileKey{f.ns, file.ID}, i}, b)
+	}
+	return b, err
+}
+
+// copied gives copies of parts of a file, which do not keep the rest of it in memory.
+type copied struct{ rangefile.Bytes }
+
+func (c copied) GetRange(ctx context.Context, offset, length int64) ([]byte, error) {
+	part, err := c.Bytes.GetRange(ctx, offset, length)
+	return bytes.Clone(part), err
 }
 
 // leaf reads a whole range.

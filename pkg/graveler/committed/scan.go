@@ -74,7 +74,9 @@ func (s *scan) position() bool {
 			return false
 		}
 	}
+	s.leaves.seeking = true
 	s.it.SeekGE(s.seek)
+	s.leaves.seeking = false
 	s.seek = nil
 	return true
 }
