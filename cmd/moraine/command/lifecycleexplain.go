@@ -15,7 +15,6 @@ import (
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
-	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
@@ -139,7 +138,6 @@ func viewAging(o *lifecycle.Object) agingView {
 
 func (a *app) lifecycleExplain() *cobra.Command {
 	var f passFlags
-	var clock string
 	cmd := &cobra.Command{
 		Use: "explain REPO/BRANCH:KEY", Short: "Say which rule will act on the objects of a key, when, and why not earlier",
 		Long: "Say for the objects of a key, as the branch has them committed, what each rule has in store for them: first those that will act, the first of which decides, and then those that will not, and why. " +
@@ -147,21 +145,10 @@ func (a *app) lifecycleExplain() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseObject(args[0])
-			if err == nil {
-				err = f.complete(cmd)
-			}
 			if err != nil {
 				return err
 			}
-			now, err := parseClock(clock, time.Now())
-			if err != nil {
-				return err
-			}
-			return a.useLifecycle(cmd.Context(), reading, func(s *moraine.Store, records kv.Store) error {
-				c, err := f.config(s, records, clockAt(clock, now))
-				if err != nil {
-					return err
-				}
+			return a.readPasses(cmd, &f, func(c dailyrun.Config) error {
 				all, err := dailyrun.Explain(cmd.Context(), c, at.repo, at.branch(), string(at.key))
 				if err == nil && len(all) == 0 {
 					err = notCommitted(at)
@@ -173,9 +160,7 @@ func (a *app) lifecycleExplain() *cobra.Command {
 			})
 		},
 	}
-	f.calendar(cmd)
-	f.log(cmd)
-	cmd.Flags().StringVar(&clock, "now", "", "what time it is, or how much later than now it is, such as +31d (default: the time of this machine)")
+	f.view(cmd)
 	return cmd
 }
 

@@ -31,6 +31,7 @@ type passFlags struct {
 	day           time.Duration
 	boundary      string
 	retentionDays int
+	at            string // what time it is, for those who look on
 
 	// The work.
 	shards      string
@@ -76,6 +77,31 @@ func (f *passFlags) work(cmd *cobra.Command) {
 	flags.DurationVar(&f.maxRuntime, "max-runtime", dailyrun.DefaultMaxRuntime, "when to end a pass; the next goes on there (environment: MORAINE_MAX_RUNTIME_MINUTES)")
 	flags.IntVar(&f.eventBudget, "event-budget", 0, "how many changes of a branch, and how many candidates of each of its lanes, a pass looks at; 0: all")
 	flags.StringVar(&f.metrics, "metrics-listen", "", "[HOST]:PORT at which to serve metrics for Prometheus meanwhile; without a host only to this machine")
+}
+
+// view adds the flags of those who look on.
+func (f *passFlags) view(cmd *cobra.Command) {
+	f.calendar(cmd)
+	f.log(cmd)
+	cmd.Flags().StringVar(&f.at, "now", "", "what time it is, or how much later than now it is, such as +31d (default: the time of this machine)")
+}
+
+// readPasses looks on, with the settings that passes have.
+func (a *app) readPasses(cmd *cobra.Command, f *passFlags, fn func(dailyrun.Config) error) error {
+	now, err := parseClock(f.at, time.Now())
+	if err == nil {
+		err = f.complete(cmd)
+	}
+	if err != nil {
+		return err
+	}
+	return a.useLifecycle(cmd.Context(), reading, func(s *moraine.Store, records kv.Store) error {
+		c, err := f.config(s, records, clockAt(f.at, now))
+		if err != nil {
+			return err
+		}
+		return fn(c)
+	})
 }
 
 // complete takes from the environment what no flag gives.

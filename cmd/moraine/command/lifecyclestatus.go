@@ -12,9 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/graveler"
-	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
@@ -22,25 +20,13 @@ import (
 
 func (a *app) lifecycleStatus() *cobra.Command {
 	var f passFlags
-	var at string
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show how far lifecycle passes have come, and what is in their way",
 		Long: "Show how far lifecycle passes have come, by branch, by delay of its rules in days (0: what depends on other versions, or has no delay), and by shard; shards that are in one state are on one line. " +
 			"READ TO is the last move of the branch that was looked at, LAG how much later the newest one is that could have been, NEXT when the next one falls due. BLOCKED names the first key that is in the way, and why. Give the --day, --boundary and --retention-days that passes have.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			now, err := parseClock(at, time.Now())
-			if err == nil {
-				err = f.complete(cmd)
-			}
-			if err != nil {
-				return err
-			}
-			return a.useLifecycle(cmd.Context(), reading, func(s *moraine.Store, records kv.Store) error {
-				c, err := f.config(s, records, clockAt(at, now))
-				if err != nil {
-					return err
-				}
+			return a.readPasses(cmd, &f, func(c dailyrun.Config) error {
 				status, unread := dailyrun.ReadStatus(cmd.Context(), c)
 				if status == nil {
 					return unread
@@ -53,9 +39,7 @@ func (a *app) lifecycleStatus() *cobra.Command {
 			})
 		},
 	}
-	f.calendar(cmd)
-	f.log(cmd)
-	cmd.Flags().StringVar(&at, "now", "", "what time it is, or how much later than now it is, such as +31d (default: the time of this machine)")
+	f.view(cmd)
 	return cmd
 }
 

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
 // Round is what the loop does every so often.
@@ -29,7 +29,7 @@ func (w *Worker) Held() []int {
 // Lapse is what the loop does when a lease is over.
 func (w *Worker) Lapse() { w.lapse() }
 
-func Plan(takes map[string][]int, holders [cursor.Shards]string) [cursor.Shards]string {
+func Plan(takes map[string][]int, holders [lifecycle.Shards]string) [lifecycle.Shards]string {
 	return plan(takes, holders)
 }
 

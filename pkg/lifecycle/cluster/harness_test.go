@@ -12,8 +12,8 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
-	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
 // clock stands still unless it is moved.
@@ -103,11 +103,11 @@ func shares(workers ...*cluster.Worker) (n []int) {
 // fair makes sure that all shards are held, and no two workers differ by more than one.
 func fair(t require.TestingT, workers ...*cluster.Worker) {
 	exclusive(t, workers...)
-	sum, least, most := 0, cursor.Shards, 0
+	sum, least, most := 0, lifecycle.Shards, 0
 	for _, n := range shares(workers...) {
 		sum, least, most = sum+n, min(least, n), max(most, n)
 	}
-	require.Equal(t, cursor.Shards, sum, fmt.Sprint(shares(workers...)))
+	require.Equal(t, lifecycle.Shards, sum, fmt.Sprint(shares(workers...)))
 	require.LessOrEqual(t, most-least, 1, fmt.Sprint(shares(workers...)))
 }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
-	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
 // ErrNoShare is returned by Wait where a worker holds no shard, and so has no part of the rate.
@@ -41,7 +41,7 @@ func NewLimiter(perSecond float64, burst int) (*Limiter, error) {
 	case burst > 0 && perSecond == 0:
 		return nil, fmt.Errorf("%w: a burst of %d deletes, and no rate", graveler.ErrInvalidValue, burst)
 	}
-	l := &Limiter{perSecond: perSecond, burst: burst, shards: cursor.Shards}
+	l := &Limiter{perSecond: perSecond, burst: burst, shards: lifecycle.Shards}
 	if perSecond == 0 {
 		return l, nil
 	}
@@ -140,7 +140,7 @@ func (l *Limiter) share(shards int) {
 	defer l.mu.Unlock()
 	l.shards = shards
 	if shards > 0 {
-		part := float64(shards) / cursor.Shards
+		part := float64(shards) / lifecycle.Shards
 		l.bucket.SetLimit(rate.Limit(l.perSecond * part))
 		l.bucket.SetBurst(max(1, int(float64(l.burst)*part)))
 	}

@@ -18,18 +18,18 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
 	"github.com/moraine-store/moraine/pkg/kv/postgres"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
-	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
 func drawShards(t *rapid.T) []int {
-	shards := rapid.SliceOfNDistinct(rapid.IntRange(0, cursor.Shards-1), 1, cursor.Shards, rapid.ID[int]).Draw(t, "shards")
+	shards := rapid.SliceOfNDistinct(rapid.IntRange(0, lifecycle.Shards-1), 1, lifecycle.Shards, rapid.ID[int]).Draw(t, "shards")
 	slices.Sort(shards)
 	return shards
 }
 
 func TestPlansAreFairAndFinal(t *testing.T) {
-	every := make([]int, cursor.Shards)
+	every := make([]int, lifecycle.Shards)
 	for i := range every {
 		every[i] = i
 	}
@@ -45,7 +45,7 @@ func TestPlansAreFairAndFinal(t *testing.T) {
 				takes[id] = drawShards(t)
 			}
 		}
-		var holders [cursor.Shards]string
+		var holders [lifecycle.Shards]string
 		for shard := range holders {
 			holders[shard] = rapid.SampledFrom(append(ids, "", "gone")).Draw(t, "holder")
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
@@ -95,7 +96,7 @@ func decodeLease(key string, value []byte) (Lease, error) {
 	}
 	r, err := d.renewal()
 	l := Lease{-1, d.Worker, r, value}
-	for shard := range cursor.Shards {
+	for shard := range lifecycle.Shards {
 		if leaseKey(shard) == key {
 			l.Shard = shard
 		}
@@ -146,8 +147,8 @@ func checkShards(shards []int) error {
 		return errors.New("no shards")
 	}
 	for i, s := range shards {
-		if s < 0 || s >= cursor.Shards {
-			return fmt.Errorf("shard %d is not in [0,%d)", s, cursor.Shards)
+		if s < 0 || s >= lifecycle.Shards {
+			return fmt.Errorf("shard %d is not in [0,%d)", s, lifecycle.Shards)
 		}
 		if i > 0 && s <= shards[i-1] {
 			return fmt.Errorf("shard %d follows %d", s, shards[i-1])

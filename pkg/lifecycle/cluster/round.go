@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
@@ -39,7 +40,7 @@ func (w *Worker) share(ctx context.Context) error {
 	}
 	leases, takes, dead := w.judge(state, before, w.c.Now())
 	errs := []error{err, w.bury(ctx, dead)}
-	var holders [cursor.Shards]string
+	var holders [lifecycle.Shards]string
 	for shard, l := range leases {
 		if !l.over {
 			holders[shard] = l.Worker

@@ -29,7 +29,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
-	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
 // Why the context of a shard's work has ended ([context.Cause]).
@@ -133,7 +133,7 @@ func (c *Config) complete() error {
 	}
 	c.Shards = slices.Sorted(slices.Values(c.Shards))
 	if len(c.Shards) == 0 {
-		for shard := range cursor.Shards {
+		for shard := range lifecycle.Shards {
 			c.Shards = append(c.Shards, shard)
 		}
 	}

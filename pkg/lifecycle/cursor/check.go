@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
 // maxUID is more than the UID of anything has, in bytes.
 const maxUID = 128
 
 func checkShard(shard int) error {
-	if shard < 0 || shard >= Shards {
-		return fmt.Errorf("shard %d is not in [0,%d)", shard, Shards)
+	if shard < 0 || shard >= lifecycle.Shards {
+		return fmt.Errorf("shard %d is not in [0,%d)", shard, lifecycle.Shards)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
@@ -35,7 +36,7 @@ func TestAShardIsForgottenWhateverIsInItsRecords(t *testing.T) {
 		}
 		require.NoError(t, it.Close())
 		require.Equal(t, 9, left)
-		for _, shard := range []int{-1, cursor.Shards} {
+		for _, shard := range []int{-1, lifecycle.Shards} {
 			_, err := s.Forget(t.Context(), shard)
 			require.ErrorIs(t, err, graveler.ErrInvalidValue)
 		}

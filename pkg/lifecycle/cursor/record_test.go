@@ -15,6 +15,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
@@ -264,7 +265,7 @@ func TestPruneRemovesWhatBelongsToSourcesThatAreGone(t *testing.T) {
 		var deferred []cursor.Deferred
 		for _, repo := range []string{"r1", "r2"} {
 			for _, branch := range []string{"b1", "b2"} {
-				for shard := range cursor.Shards {
+				for shard := range lifecycle.Shards {
 					p := aPosition()
 					p.Shard, p.RepositoryUID, p.BranchUID = shard, repo, branch
 					positions = append(positions, p)

@@ -28,9 +28,6 @@ import (
 // Partition is where the records are.
 const Partition = "lifecycle"
 
-// Shards is the number of shards.
-const Shards = 16
-
 // ErrMalformed is returned for a record that is not what its key says. It matches [graveler.ErrCorrupt] too.
 var ErrMalformed = fmt.Errorf("malformed lifecycle record (%w)", graveler.ErrCorrupt)
 

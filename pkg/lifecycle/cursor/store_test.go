@@ -20,6 +20,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/bolt"
 	"github.com/moraine-store/moraine/pkg/kv/mem"
+	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
@@ -221,7 +222,7 @@ func TestRecordsAreStoredAsDocumented(t *testing.T) {
 func TestWhatIsMissingIsAColdStart(t *testing.T) {
 	engines(t, func(t *testing.T, store kv.Store) {
 		ctx, s := t.Context(), cursor.New(store)
-		for shard := range cursor.Shards {
+		for shard := range lifecycle.Shards {
 			c, found, err := s.Cursor(ctx, shard)
 			require.NoError(t, err)
 			require.False(t, found)
@@ -292,7 +293,7 @@ func TestWhatIsInvalidIsNotWritten(t *testing.T) {
 	store := open(t, "mem:")
 	ctx, s := t.Context(), cursor.New(store)
 	positions := map[string]func(p *cursor.Position){
-		"shard":                  func(p *cursor.Position) { p.Shard = cursor.Shards },
+		"shard":                  func(p *cursor.Position) { p.Shard = lifecycle.Shards },
 		"negative shard":         func(p *cursor.Position) { p.Shard = -1 },
 		"no repository":          func(p *cursor.Position) { p.RepositoryUID = "" },
 		"no branch":              func(p *cursor.Position) { p.BranchUID = "" },

@@ -3,6 +3,7 @@
 package dailyrun_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -59,7 +60,7 @@ func BenchmarkRemovals(b *testing.B) {
 				took += time.Since(began)
 				require.NoError(b, err)
 				require.Equal(b, objects, r.Outcomes[dailyrun.Dispatched{Repository: bucket, Kind: lifecycle.ExpirationDays, Outcome: lifecycle.Done}])
-				require.NoError(b, s.Close())
+				require.NoError(b, errors.Join(s.Close(), records.Close()))
 			}
 			b.ReportMetric(float64(b.N*objects)/took.Seconds(), "removals/s")
 		})

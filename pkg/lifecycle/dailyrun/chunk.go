@@ -123,7 +123,7 @@ func (r *reading) passed(ctx context.Context, unit graveler.Key) error {
 	r.last = unit
 	r.read++
 	r.over = r.EventBudget > 0 && r.read >= r.EventBudget || r.cut(ctx)
-	if len(r.items)+len(r.deferred) < chunkItems && r.bytes < chunkBytes {
+	if len(r.items)+len(r.deferred) < r.Config.chunk && r.bytes < chunkBytes {
 		return nil
 	}
 	return r.flush(ctx)

@@ -110,6 +110,8 @@ type Config struct {
 	Now func() time.Time
 	// Observer is told of the pass; nil: nobody is.
 	Observer Observer
+
+	chunk int // items that are dispatched together; 0: chunkItems
 }
 
 // complete checks c and fills in the defaults.
@@ -148,6 +150,9 @@ func (c *Config) complete() error {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.chunk == 0 {
+		c.chunk = chunkItems
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*sour
 			due[s] = append(due[s], d)
 			n++
 		}
-		if n == chunkItems {
+		if n == p.chunk {
 			look()
 		}
 	}

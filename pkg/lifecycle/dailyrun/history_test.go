@@ -48,6 +48,12 @@ type passSettings struct {
 	Shards    []int         // nil: all
 	Budget    int           // of events; 0: none
 	WalkEvery time.Duration // where the log is too short for some rules
+	Chunk     int           // of items; 0: more than there are
+}
+
+// works reports whether a pass works on a shard.
+func (s passSettings) works(shard int) bool {
+	return s.Shards == nil || slices.Contains(s.Shards, shard)
 }
 
 func (s step) String() string {
@@ -119,6 +125,9 @@ func anyStep(r *rand.Rand, passes bool) step {
 		}
 		if r.IntN(6) == 0 {
 			s.Budget = 1 + r.IntN(6)
+		}
+		if r.IntN(3) == 0 {
+			s.Chunk = 1 + r.IntN(3)
 		}
 		if r.IntN(3) == 0 {
 			s.WalkEvery = time.Duration(1+r.IntN(3)) * day

@@ -271,6 +271,7 @@ func (s *source) groups(delay int) []*group {
 // take reads what the step of a group is about. The step ends when what is due has been dispatched.
 func (s *source) take(ctx context.Context, g *group, c *chunk) error {
 	if err := s.lookAnew(); err != nil {
+		g.behind()
 		return err
 	}
 	r := c.begin(g)

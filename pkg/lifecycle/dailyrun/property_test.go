@@ -69,7 +69,8 @@ func (p *passing) Dispatch(ctx context.Context, source dispatch.Source, batches 
 	results := make([][]dispatch.Result, len(batches))
 	rest := make([]dispatch.Batch, len(batches))
 	for i, b := range batches {
-		if p.Shards != nil && !slices.Contains(p.Shards, b.Shard) {
+		// Who works on the shard of a repository's name walks for all shards.
+		if !p.works(b.Shard) && !(p.Window > 0 && p.works(lifecycle.ShardOf(source.Repository, ""))) {
 			p.err = fmt.Errorf("a batch of shard %d, of %v", b.Shard, p.Shards)
 		}
 		rest[i].Shard = b.Shard
@@ -283,7 +284,8 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	protected := b.Protected&graveler.ActionMove != 0
 	excused := func(d due) bool {
 		shard := lifecycle.ShardOf(f.Repository, d.Key)
-		return protected || p.Budget > 0 || p.Shards != nil && !slices.Contains(p.Shards, shard) || p.WalkEvery > 0 && w.promoted(d.action) || p.cut || back || p.blocked[f.Repository][shard]
+		walks := p.WalkEvery == 0 && p.works(lifecycle.ShardOf(f.Repository, ""))
+		return protected || p.Budget > 0 || !p.works(shard) || w.promoted(d.action) && !walks || p.cut || back || p.blocked[f.Repository][shard]
 	}
 	next := map[string]due{}
 	for id, d := range pending {
@@ -412,7 +414,7 @@ func naive(asked func(w *world) time.Time) engine {
 			shards := map[int][]dispatch.Item{}
 			for _, o := range f.may {
 				n := lifecycle.ShardOf(f.Repository, o.Key)
-				if w.settings.Shards != nil && !slices.Contains(w.settings.Shards, n) {
+				if !w.settings.works(n) {
 					continue
 				}
 				shards[n] = append(shards[n], dispatch.Item{Action: o.action, Key: o.entry, LogicalKey: o.Key, VersionID: o.VersionID, ContentIdentity: o.ContentIdentity})

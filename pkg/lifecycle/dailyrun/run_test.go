@@ -23,7 +23,7 @@ func pass(ctx context.Context, w *world, d dispatch.Dispatcher) error {
 	if w.Window > 0 {
 		c.Walker = walker.New(w.engine)
 	}
-	_, err := dailyrun.Run(ctx, c)
+	_, err := dailyrun.Run(ctx, dailyrun.Chunked(c, w.settings.Chunk))
 	return err
 }
 

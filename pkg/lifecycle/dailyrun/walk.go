@@ -164,7 +164,7 @@ func (s *source) walkFrom(ctx context.Context, w *cursor.Walk, save func() error
 			return errors.Join(err, flush())
 		}
 		last = g.Key
-		if len(items) < chunkItems {
+		if len(items) < s.chunk {
 			continue
 		}
 		if err := errors.Join(flush(), save()); err != nil {

@@ -36,6 +36,7 @@ type fixture struct {
 	between func()
 	refuse  error // of the hook
 	moves   int   // builds of trees
+	bare    bool  // items do not tell what is known of their objects
 }
 
 func newFixture(t testing.TB, v catalog.Versioning) *fixture {
@@ -146,6 +147,10 @@ func (f *fixture) item(a *lifecycle.Action, key, name string) dispatch.Item {
 			i := dispatch.Item{Action: a, Key: e.key, LogicalKey: key, VersionID: e.object.VersionID, ContentIdentity: e.object.ContentIdentity()}
 			if e.place.Kind == catalog.KindUpload {
 				i.VersionID, i.ContentIdentity = e.place.UploadID, []byte(e.place.UploadID)
+			} else if !f.bare {
+				o, err := lifecycle.NewObject(e.place, e.value, off)
+				require.NoError(f, err)
+				i.Object, i.Value = &o, e.value.Identity
 			}
 			return i
 		}

@@ -35,6 +35,8 @@ type Buckets interface {
 // All items are Blocked where the repository is read-only or being deleted, or the branch protected against moves; those that were to be done, where a hook refuses the move. All are NoopResolved where the branch is gone. After any other error the same may be
 // dispatched again.
 //
+// What an item says of its object is relied on where the entry still has the very value that it was read from. Otherwise, and where a bucket keeps versions, entries are decoded, on all processors.
+//
 // Memory is some 200 bytes per item that changes something, beside the items themselves, and the values of what is set aside. It is safe for concurrent use.
 type Mover struct {
 	Store   Store

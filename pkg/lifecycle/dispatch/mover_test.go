@@ -50,24 +50,27 @@ func TestEachKindInEachVersioningState(t *testing.T) {
 		{name: "one with too few stays", before: func(f *fixture) { f.version(enabled); f.put("k", "a", "b", "c") }, state: enabled, action: keepDays(1), object: "b", after: "k: c | b a", noop: true},
 		{name: "the null version counts by its age", before: func(f *fixture) { f.put("k", "a"); f.version(enabled); f.put("k", "b", "c") }, state: enabled, action: keepDays(1), object: "a", after: "k: c | b"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := newFixture(t, off)
-			c.before(f)
-			f.commit()
-			f.version(c.state)
-			want := lifecycle.Done
-			if c.noop {
-				want = lifecycle.NoopResolved
-			}
-			head := f.head()
-			item := f.item(c.action, "k", c.object)
-			require.Equal(t, []dispatch.Result{{Outcome: want}}, f.dispatch(item))
-			require.Equal(t, c.after, f.show("main@"))
-			require.Equal(t, c.after, f.show("main"))
-			require.Equal(t, c.noop, head == f.head(), "a move is made where something changes, and only there")
-			require.Equal(t, []dispatch.Result{{Outcome: lifecycle.NoopResolved}}, f.dispatch(item), "again it is harmless")
-			require.Equal(t, c.after, f.show("main@"))
-		})
+		for _, bare := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, %t", c.name, bare), func(t *testing.T) {
+				f := newFixture(t, off)
+				f.bare = bare
+				c.before(f)
+				f.commit()
+				f.version(c.state)
+				want := lifecycle.Done
+				if c.noop {
+					want = lifecycle.NoopResolved
+				}
+				head := f.head()
+				item := f.item(c.action, "k", c.object)
+				require.Equal(t, []dispatch.Result{{Outcome: want}}, f.dispatch(item))
+				require.Equal(t, c.after, f.show("main@"))
+				require.Equal(t, c.after, f.show("main"))
+				require.Equal(t, c.noop, head == f.head(), "a move is made where something changes, and only there")
+				require.Equal(t, []dispatch.Result{{Outcome: lifecycle.NoopResolved}}, f.dispatch(item), "again it is harmless")
+				require.Equal(t, c.after, f.show("main@"))
+			})
+		}
 	}
 }
 
