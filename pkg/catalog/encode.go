@@ -15,7 +15,10 @@ import (
 
 // Encode returns the value of an entry that holds o. Objects that are equal in every field have values of one identity. What cannot be kept is graveler.ErrInvalidValue,
 // more than the limits allow graveler.ErrTooLarge.
-func Encode(o Object) (graveler.Value, error) {
+func Encode(o Object) (graveler.Value, error) { return EncodeAs(o, o.identity()) }
+
+// EncodeAs is Encode with an identity that another system gave the object: which objects are equal is for that to say. The value keeps the memory of the identity.
+func EncodeAs(o Object, identity []byte) (graveler.Value, error) {
 	if err := o.check(); err != nil {
 		return graveler.Value{}, fmt.Errorf("encode object: %w", err)
 	}
@@ -23,7 +26,7 @@ func Encode(o Object) (graveler.Value, error) {
 	if err != nil {
 		return graveler.Value{}, fmt.Errorf("encode object: %w: %w", graveler.ErrInvalidValue, err)
 	}
-	v := graveler.Value{Identity: o.identity(), Data: data}
+	v := graveler.Value{Identity: identity, Data: data}
 	if err := graveler.ValidateValue(&v); err != nil {
 		return graveler.Value{}, fmt.Errorf("encode object: %w", err)
 	}
