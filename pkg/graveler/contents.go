@@ -94,6 +94,18 @@ func (c *Contents) Logs(ctx context.Context) iter.Seq2[LogName, error] {
 	return c.g.refs.ScanLogNames(ctx, c.repo, "")
 }
 
+// LiveLogs yields, by name, the logs of the branches that live. Logs has them too, if it is read afterwards and they still live.
+func (c *Contents) LiveLogs(ctx context.Context) iter.Seq2[LogName, error] {
+	return sequence(func(emit func(LogName) bool) error {
+		for b, err := range c.g.refs.ScanBranches(ctx, c.repo, "") {
+			if err != nil || b.State == BranchLive && !emit(LogName{b.ID, b.UID}) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // LogStart returns the time before which moves of a log may have been removed, 0 if none was.
 func (c *Contents) LogStart(ctx context.Context, log LogName) (int64, error) {
 	return c.g.refs.LogStart(ctx, c.repo, log.UID)

@@ -20,7 +20,7 @@ type RepositoryStats struct {
 	// StagedEntries are uncommitted writes and deletions that no commit or compaction has folded into a tree yet. Of one key there may be several, in tokens that were sealed one after another.
 	StagedEntries int
 	Items         int // sealed tokens and deleted prefixes
-	// Entries are those at the head of the default branch, and Bytes the size of their keys, identities and data.
+	// Entries are those at the head of the default branch, none where there is no such branch (old tables have repositories without any), and Bytes the size of their keys, identities and data.
 	Entries, Bytes uint64
 	// Files are the ranges and metaranges in the repository's namespace, of all its trees, and FileBytes what they take there.
 	Files     int
@@ -128,6 +128,9 @@ func (g *Graveler) countFiles(ctx context.Context, r *Repository, s *RepositoryS
 
 func (g *Graveler) countEntries(ctx context.Context, r *Repository, s *RepositoryStats) error {
 	b, err := g.liveBranch(ctx, r, r.DefaultBranch)
+	if errors.Is(err, ErrBranchNotFound) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

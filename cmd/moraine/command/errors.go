@@ -56,6 +56,8 @@ func exitCodes() []struct {
 		{migrate.ErrNotCutOver, exitConflict},
 		{migrate.ErrSealed, exitConflict},
 		{cutover.ErrCutOver, exitConflict},
+		{cutover.ErrNotCutOver, exitConflict},
+		{cutover.ErrTakenOver, exitConflict},
 
 		{dump.ErrInvalid, exitFailed},
 		{graveler.ErrCorrupt, exitFailed},
@@ -203,6 +205,8 @@ func hints() []struct {
 		{cursor.ErrMalformed, "'moraine lifecycle forget' lets that shard start afresh"},
 		{errPass, "'moraine lifecycle status' shows what is in the way"},
 		{migrate.ErrInvalidSource, "such as postgres://user@host/database"},
+		{cutover.ErrNotCutOver, "'moraine migrate cutover' does that"},
+		{cutover.ErrTakenOver, "go on with that store"},
 		{cutover.ErrCutOver, "'moraine migrate cutover --back' makes them writable again"},
 		{graveler.ErrCorrupt, "restore it from a backup, or check --blocks"},
 		{graveler.ErrExists, "choose another name"},

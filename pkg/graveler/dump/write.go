@@ -23,7 +23,8 @@ const Format = 1
 
 // Write writes the dump of a repository to w. program says who writes it, for people. Others may go on using the repository: what they do meanwhile is in the dump or is not, but what is in it fits
 // together. It needs room for temporary files: for what is uncommitted on the branch that has most, and for the IDs of the commits. If retention removes commits meanwhile, it returns
-// graveler.ErrChanged. A dump that ends in an error is none: Load refuses it. It costs two scans of the commits, and a read of each parent; memory grows only with the commits that are made meanwhile.
+// graveler.ErrChanged. A branch that the logs do not tell of is graveler.ErrCorrupt. A dump that ends in an error is none: Load refuses it. It costs two scans of the commits, and a read of each parent; memory grows only with the number of live branches, and with the commits that are made
+// meanwhile.
 func Write(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID, program string, w io.Writer) error {
 	contents, err := g.Contents(ctx, repo)
 	if err != nil {
@@ -132,8 +133,15 @@ func (d *dumping) tags(ctx context.Context) error {
 	return nil
 }
 
-// logs writes the branches: every one, live or deleted, has a log.
+// logs writes the branches: every one, live or deleted, has a log. So that none is left out without a word if a store says otherwise, those that live are listed first.
 func (d *dumping) logs(ctx context.Context) error {
+	missing := map[graveler.LogName]struct{}{}
+	for log, err := range d.LiveLogs(ctx) {
+		if err != nil {
+			return err
+		}
+		missing[log] = struct{}{}
+	}
 	for log, err := range d.Logs(ctx) {
 		if err == nil {
 			err = d.branch(ctx, log)
@@ -144,8 +152,27 @@ func (d *dumping) logs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		delete(missing, log)
+	}
+	for log := range missing {
+		if err := d.checkGone(ctx, log); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// checkGone makes sure that a branch without a log lives no more.
+func (d *dumping) checkGone(ctx context.Context, log graveler.LogName) error {
+	err := d.ReadBranch(ctx, log, func(graveler.Branch, iter.Seq2[graveler.Entry, error]) error { return nil })
+	switch {
+	case err == nil:
+		return fmt.Errorf("branch %s: %w: no log is that of its UID %s", log.Branch, graveler.ErrCorrupt, log.UID)
+	case errors.Is(err, graveler.ErrBranchNotFound):
+		return nil
+	default:
+		return err
+	}
 }
 
 func (d *dumping) branch(ctx context.Context, log graveler.LogName) error {

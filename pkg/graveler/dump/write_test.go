@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strconv"
 	"strings"
@@ -314,3 +315,35 @@ func TestADumpThatCannotBeWrittenFails(t *testing.T) {
 type writes struct{ err error }
 
 func (w writes) Write([]byte) (int, error) { return 0, w.err }
+
+func TestABranchThatNoLogTellsOfIsNotLeftOut(t *testing.T) {
+	engine, trees := mem.New(), memtrees.New()
+	s := newStore(t, engine, trees)
+	_, err := s.CreateRepository(t.Context(), "lake", graveler.CreateRepositoryParams{})
+	require.NoError(t, err)
+	dev, err := s.CreateBranch(t.Context(), "lake", "dev", "main")
+	require.NoError(t, err)
+	repo, err := s.refs.GetRepository(t.Context(), "lake")
+	require.NoError(t, err)
+	require.NoError(t, s.refs.RemoveLogName(t.Context(), repo, graveler.LogName{Branch: "dev", UID: dev.UID}))
+	err = dump.Write(t.Context(), s.Graveler, "lake", "test", io.Discard)
+	require.ErrorIs(t, err, graveler.ErrCorrupt)
+	require.ErrorContains(t, err, "branch dev")
+
+	// Where it goes while the dump is made, its log may go with it.
+	reader := newStore(t, engine, trees, func(c *graveler.Config) {
+		c.Refs = removing{c.Refs, sync.OnceFunc(func() { require.NoError(t, s.refs.RemoveBranch(t.Context(), repo, &dev)) })}
+	})
+	require.NoError(t, dump.Write(t.Context(), reader.Graveler, "lake", "test", io.Discard))
+}
+
+// removing removes something when the branches have been listed, and before their logs are.
+type removing struct {
+	graveler.Refs
+	remove func()
+}
+
+func (r removing) ScanLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[graveler.LogName, error] {
+	r.remove()
+	return r.Refs.ScanLogNames(ctx, repo, branch)
+}

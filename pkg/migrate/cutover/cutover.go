@@ -12,8 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrCutOver: the SQL side is read-only to this program.
-var ErrCutOver = errors.New("the tables were cut over to the key/value store, and are read-only")
+var (
+	// ErrCutOver: the SQL side is read-only to this program.
+	ErrCutOver = errors.New("the tables were cut over to the key/value store, and are read-only")
+	// ErrNotCutOver: the marker that is to be added to is not set.
+	ErrNotCutOver = errors.New("the tables are not cut over")
+	// ErrTakenOver: the range files that the tables refer to belong to a target, which removes what it needs no more.
+	ErrTakenOver = errors.New("the files of the tables belong to another store")
+)
 
 // lockKey is that of the advisory lock which writers share, and which whoever sets the marker has alone.
 const lockKey = "moraine cutover"
@@ -21,6 +27,8 @@ const lockKey = "moraine cutover"
 // Marker says since when the tables are read-only.
 type Marker struct {
 	At time.Time
+	// By is the UID of the migration that has taken over the range files; "" where none has.
+	By string
 }
 
 // Read returns the marker, nil where there is none.
@@ -32,7 +40,8 @@ func Read(ctx context.Context, q interface {
 		return nil, wrap("look for the cutover marker", err)
 	}
 	m := &Marker{}
-	err := q.QueryRow(ctx, "SELECT at FROM moraine_cutover").Scan(&m.At)
+	// A marker from before files could be taken over has no such column.
+	err := q.QueryRow(ctx, "SELECT at, coalesce(to_jsonb(m) ->> 'taken_over_by', '') FROM moraine_cutover AS m").Scan(&m.At, &m.By)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -56,22 +65,55 @@ func Guard(ctx context.Context, tx pgx.Tx) error {
 
 // Set sets the marker, once the writers under way have ended. Where it is set already it stays as it is.
 func Set(ctx context.Context, conn *pgx.Conn) error {
-	return change(ctx, conn, `CREATE TABLE IF NOT EXISTS moraine_cutover (one boolean PRIMARY KEY DEFAULT true CHECK (one), at timestamptz NOT NULL DEFAULT now());
-		INSERT INTO moraine_cutover DEFAULT VALUES ON CONFLICT DO NOTHING`)
+	return change(ctx, conn, func(tx pgx.Tx, _ *Marker) error {
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS moraine_cutover (one boolean PRIMARY KEY DEFAULT true CHECK (one), at timestamptz NOT NULL DEFAULT now());
+			INSERT INTO moraine_cutover DEFAULT VALUES ON CONFLICT DO NOTHING`)
+		return err
+	})
 }
 
-// Back takes the marker away. It may be repeated.
+// TakeOver notes in the marker that a migration, by its UID, is about to make the range files those of its target: there is no way back then, not even if it stops half way. It may be repeated. It returns [ErrNotCutOver], or [ErrTakenOver] where
+// another migration has them.
+func TakeOver(ctx context.Context, conn *pgx.Conn, by string) error {
+	return change(ctx, conn, func(tx pgx.Tx, m *Marker) error {
+		switch {
+		case by == "":
+			return errors.New("no UID of a migration")
+		case m == nil:
+			return ErrNotCutOver
+		case m.By != "" && m.By != by:
+			return fmt.Errorf("%w, by migration %s", ErrTakenOver, m.By)
+		}
+		if _, err := tx.Exec(ctx, "ALTER TABLE moraine_cutover ADD COLUMN IF NOT EXISTS taken_over_by text"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE moraine_cutover SET taken_over_by = $1", by)
+		return err
+	})
+}
+
+// Back takes the marker away. It may be repeated. Where the range files were taken over it returns [ErrTakenOver]: the tables refer to files that may go any time.
 func Back(ctx context.Context, conn *pgx.Conn) error {
-	return change(ctx, conn, "DROP TABLE IF EXISTS moraine_cutover")
+	return change(ctx, conn, func(tx pgx.Tx, m *Marker) error {
+		if m != nil && m.By != "" {
+			return fmt.Errorf("%w, by migration %s", ErrTakenOver, m.By)
+		}
+		_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS moraine_cutover")
+		return err
+	})
 }
 
-func change(ctx context.Context, conn *pgx.Conn, sql string) error {
+// change changes the marker while nobody else does, and nobody writes.
+func change(ctx context.Context, conn *pgx.Conn, how func(pgx.Tx, *Marker) error) error {
 	return wrap("change the cutover marker", pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", lockKey); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, sql)
-		return err
+		m, err := Read(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return how(tx, m)
 	}))
 }
 

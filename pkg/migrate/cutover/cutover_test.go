@@ -62,3 +62,27 @@ func TestAMarkerWaitsForTheWritersUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, m)
 }
+
+func TestThereIsNoWayBackFromFilesThatWereTakenOver(t *testing.T) {
+	url := testpg.Start(t).NewDatabase(t)
+	conn := connect(t, url)
+	require.ErrorIs(t, cutover.TakeOver(t.Context(), conn, "u1"), cutover.ErrNotCutOver)
+	require.NoError(t, cutover.Set(t.Context(), conn))
+	require.Error(t, cutover.TakeOver(t.Context(), conn, ""))
+	before, err := cutover.Read(t.Context(), conn)
+	require.NoError(t, err)
+	require.Empty(t, before.By)
+	for range 2 {
+		require.NoError(t, cutover.TakeOver(t.Context(), conn, "u1"))
+		require.NoError(t, cutover.Set(t.Context(), conn))
+		m, err := cutover.Read(t.Context(), conn)
+		require.NoError(t, err)
+		require.Equal(t, &cutover.Marker{At: before.At, By: "u1"}, m)
+	}
+	require.ErrorIs(t, cutover.TakeOver(t.Context(), conn, "u2"), cutover.ErrTakenOver)
+	err = cutover.Back(t.Context(), conn)
+	require.ErrorIs(t, err, cutover.ErrTakenOver)
+	require.ErrorContains(t, err, "u1")
+	err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error { return cutover.Guard(t.Context(), tx) })
+	require.ErrorIs(t, err, cutover.ErrCutOver)
+}

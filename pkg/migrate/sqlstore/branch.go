@@ -20,7 +20,7 @@ const (
     LEFT JOIN LATERAL (SELECT record FROM {branches} AS own WHERE own.repository_id = b.repository_id AND own.id = b.id OFFSET 0) AS m ON true`
 	// A branch without a record was made by the old program, and its head's date is that of its last move.
 	branchRead = here + ` SELECT ` + BranchColumns + `, m.record, ` + branchStamp + `, CASE WHEN m.record IS NULL THEN
-    (SELECT c.creation_date FROM graveler_commits AS c WHERE c.repository_id = b.repository_id AND c.id = b.commit_id AND c.id COLLATE "C" = b.commit_id) END` + branchFrom +
+    (SELECT c.creation_date FROM graveler_commits AS c WHERE c.repository_id = b.repository_id AND c.id = b.commit_id AND c.id COLLATE "C" = b.commit_id AND ` + inRange + `) END` + branchFrom +
 		` WHERE b.repository_id = $1 AND (SELECT held FROM here)`
 
 	getBranch    = branchRead + ` AND b.id = $4 AND b.id COLLATE "C" = $4`
@@ -59,10 +59,7 @@ func scanBranch(repo *graveler.Repository) pgx.RowToFunc[*graveler.Branch] {
 		var b *graveler.Branch
 		var err error
 		if text == nil {
-			if headTime == nil {
-				headTime = &time.Time{}
-			}
-			b, err = old.Branch(repo.UID, *headTime)
+			b, err = old.Branch(repo.UID, headTime)
 		} else {
 			b, err = old.recorded(*text)
 		}

@@ -110,6 +110,7 @@ func (s *Store) dropRepository(ctx context.Context, partition string) error {
 			return err
 		}
 	}
+	s.histories.Delete(partition)
 	_, err = s.exec(ctx, dropOwn, partition)
 	return err
 }

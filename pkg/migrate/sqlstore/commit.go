@@ -16,14 +16,20 @@ import (
 )
 
 const (
-	commitRead = here + ` SELECT ` + CommitColumns + `, m.record FROM graveler_commits AS c LEFT JOIN LATERAL (SELECT record FROM {commits} AS own WHERE own.repository_id = c.repository_id AND own.id = c.id OFFSET 0) AS m ON true
+	commitRecords = ` LEFT JOIN LATERAL (SELECT record FROM {commits} AS own WHERE own.repository_id = c.repository_id AND own.id = c.id OFFSET 0) AS m ON true`
+
+	// inRange are the creation dates that can be the time of a move or a commit in a log: nanoseconds since the epoch.
+	inRange = `c.creation_date BETWEEN '1970-01-01Z' AND '2262-04-11 23:47:16.854775Z'`
+
+	commitRead = here + ` SELECT ` + CommitColumns + `, m.record FROM graveler_commits AS c` + commitRecords + `
 WHERE c.repository_id = $1 AND (SELECT held FROM here)`
 
 	getCommit   = commitRead + ` AND c.id = $4 AND c.id COLLATE "C" = $4`
 	scanCommits = commitRead + ` AND c.id COLLATE "C" >= $4 AND c.id <> $5 ORDER BY c.id COLLATE "C" LIMIT $6`
 )
 
-// GetCommit implements [graveler.Commits]. A commit of the old program whose row has no generation costs a walk over its ancestors, up to those that have one.
+// GetCommit implements [graveler.Commits]. The first of the old program costs a read of the graph of all commits of its repository, of which some 130 bytes for each are kept, and so does one that the old program
+// has made since.
 func (s *Store) GetCommit(ctx context.Context, repo *graveler.Repository, id graveler.CommitID) (*graveler.Commit, error) {
 	c, err := row(ctx, s, query{getCommit, hereArguments(repo, string(id))}, graveler.ErrCommitNotFound, scanCommit)
 	if err == nil {
@@ -44,10 +50,8 @@ func (s *Store) ScanCommits(ctx context.Context, repo *graveler.Repository, from
 		}
 		q := query{scanCommits, hereArguments(repo, start, behind, pageRows)}
 		page, err := rows(ctx, s, q, scanCommit)
-		for _, c := range page {
-			if err == nil {
-				err = s.complete(ctx, repo, c)
-			}
+		if err == nil {
+			err = s.complete(ctx, repo, page...)
 		}
 		return page, err
 	})
@@ -64,9 +68,6 @@ func scanCommit(row pgx.CollectableRow) (*graveler.Commit, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Generation == 0 {
-			c.Generation = unknownGeneration
-		}
 		if c.Tree == "" {
 			c.Tree = graveler.MetaRangeID(rangefile.EmptyID().String())
 		}
@@ -82,93 +83,6 @@ func scanCommit(row pgx.CollectableRow) (*graveler.Commit, error) {
 	}
 	c.CreatedAt, c.Generation, c.LogTime, c.Nonce = instant(record.Created), record.Generation, record.LogTime, record.Nonce
 	return c, nil
-}
-
-// unknownGeneration is that of a commit until its ancestors have been looked at.
-const unknownGeneration = -1
-
-// lineage reads the commit $4, its ancestors without generation, and of each way up the first that has one.
-const lineage = here + `, line AS (
-    WITH RECURSIVE up AS (
-        SELECT c.id, c.parents, c.generation FROM graveler_commits AS c WHERE c.repository_id = $1 AND c.id = $4 AND c.id COLLATE "C" = $4 AND (SELECT held FROM here)
-        UNION
-        SELECT c.id, c.parents, c.generation FROM up CROSS JOIN LATERAL unnest(up.parents) AS parent
-        CROSS JOIN LATERAL (SELECT id, parents, generation FROM graveler_commits WHERE repository_id = $1 AND id = parent AND id COLLATE "C" = parent OFFSET 0) AS c
-        WHERE up.generation IS NULL
-    )
-    SELECT id, parents, generation FROM up
-)
-SELECT id, parents, generation FROM line`
-
-// complete gives a commit of the old program what its row does not have: its digest, and before that its generation, if that is not in the row either.
-func (s *Store) complete(ctx context.Context, repo *graveler.Repository, c *graveler.Commit) error {
-	if c.Generation == unknownGeneration {
-		if err := s.fillGeneration(ctx, repo, c); err != nil {
-			return err
-		}
-	}
-	if c.Carried() && c.Nonce == "" {
-		c.Nonce = c.Digest()
-	}
-	return nil
-}
-
-func (s *Store) fillGeneration(ctx context.Context, repo *graveler.Repository, c *graveler.Commit) error {
-	line, err := rows(ctx, s, query{lineage, hereArguments(repo, string(c.ID))}, func(row pgx.CollectableRow) (l CommitRow, err error) {
-		err = row.Scan(&l.ID, &l.Parents, &l.Generation)
-		return l, err
-	})
-	if err != nil {
-		return err
-	}
-	generations, err := Generations(line)
-	if err != nil {
-		return err
-	}
-	c.Generation = generations[string(c.ID)]
-	return nil
-}
-
-// Generations tells for each commit 1 + the largest of its parents'; what a row says of a commit is believed. Of a row only ID, Parents and Generation are looked at. Parents without a row do not count. Commits that are their own ancestors are
-// graveler.ErrCorrupt. It takes memory for all rows.
-func Generations(commits []CommitRow) (map[string]int64, error) {
-	byID := make(map[string]*CommitRow, len(commits))
-	for i := range commits {
-		byID[commits[i].ID] = &commits[i]
-	}
-	const onTheWay = -1
-	known := make(map[string]int64, len(commits))
-	for id := range byID {
-		// A walk by hand: histories are deeper than stacks.
-		for way := []string{id}; len(way) > 0; {
-			c := byID[way[len(way)-1]]
-			if known[c.ID] > 0 {
-				way = way[:len(way)-1]
-				continue
-			}
-			if c.Generation != nil && *c.Generation > 0 {
-				known[c.ID] = int64(*c.Generation)
-				continue
-			}
-			known[c.ID] = onTheWay
-			largest, ready := int64(0), true
-			for _, p := range c.Parents {
-				switch {
-				case byID[p] == nil:
-				case known[p] == onTheWay:
-					return nil, corrupt("graveler_commits", p, fmt.Errorf("is its own ancestor"))
-				case known[p] == 0:
-					way, ready = append(way, p), false
-				default:
-					largest = max(largest, known[p])
-				}
-			}
-			if ready {
-				known[c.ID] = largest + 1
-			}
-		}
-	}
-	return known, nil
 }
 
 const putCommit = here + `, old AS (

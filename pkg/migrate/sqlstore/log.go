@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,8 +95,65 @@ func (s *Store) PutLogName(ctx context.Context, repo *graveler.Repository, branc
 	return wrap(err, "put log name %s/%s of branch %s", repo.ID, branch, branchUID)
 }
 
-// ScanLogNames implements [graveler.Moves]. A branch that only the old program has written has none.
+// ScanLogNames implements [graveler.Moves]. A branch that only the old program has written has a log without a row, as long as it has no record: its names are read first, and kept in memory.
 func (s *Store) ScanLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[graveler.LogName, error] {
+	return func(yield func(graveler.LogName, error) bool) {
+		// In this order, since a branch goes from here to there when it is first written.
+		var old []graveler.LogName
+		for name, err := range s.oldLogNames(ctx, repo, branch) {
+			if err != nil {
+				yield(graveler.LogName{}, err)
+				return
+			}
+			old = append(old, name)
+		}
+		for name, err := range s.storedLogNames(ctx, repo, branch) {
+			for err == nil && len(old) > 0 && compareLogNames(old[0], name) <= 0 {
+				if old[0] != name && !yield(old[0], nil) {
+					return
+				}
+				old = old[1:]
+			}
+			if !yield(name, err) || err != nil {
+				return
+			}
+		}
+		for _, name := range old {
+			if !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+func compareLogNames(a, b graveler.LogName) int {
+	return cmp.Or(cmp.Compare(a.Branch, b.Branch), cmp.Compare(a.UID, b.UID))
+}
+
+const (
+	oldBranches     = here + ` SELECT b.id` + branchFrom + ` WHERE b.repository_id = $1 AND (SELECT held FROM here) AND m.record IS NULL`
+	oldBranch       = oldBranches + ` AND b.id = $4 AND b.id COLLATE "C" = $4`
+	scanOldBranches = oldBranches + ` AND b.id COLLATE "C" > $4 ORDER BY b.id COLLATE "C" LIMIT $5`
+)
+
+// oldLogNames yields, by name, the logs of the branches that have no record: each has one.
+func (s *Store) oldLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[graveler.LogName, error] {
+	return pages("branches without record of "+string(repo.ID), func(last *graveler.LogName) ([]graveler.LogName, error) {
+		if last == nil {
+			last = &graveler.LogName{}
+		}
+		q := query{scanOldBranches, hereArguments(repo, string(last.Branch), pageRows)}
+		if branch != "" {
+			q = query{oldBranch, hereArguments(repo, string(branch))}
+		}
+		return rows(ctx, s, q, func(row pgx.CollectableRow) (graveler.LogName, error) {
+			id, err := pgx.RowTo[string](row)
+			return graveler.LogName{Branch: graveler.BranchID(id), UID: branchUID(repo.UID, id)}, err
+		})
+	})
+}
+
+func (s *Store) storedLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[graveler.LogName, error] {
 	return pages("log names of "+string(repo.ID)+"/"+string(branch), func(last *graveler.LogName) ([]graveler.LogName, error) {
 		if last == nil {
 			last = &graveler.LogName{Branch: branch}

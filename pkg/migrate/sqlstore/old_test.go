@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -83,7 +84,7 @@ func TestAnOldDatabaseIsReadAsItIs(t *testing.T) {
 		LastMove: graveler.Move{Time: time.Date(2022, 1, 4, 0, 0, 0, 0, time.UTC).UnixNano(), Op: graveler.OpMigrate, New: "c4"},
 	}, main)
 	require.Equal(t, graveler.BranchID("Dev"), dev.ID)
-	require.Zero(t, lost.LastMove)
+	require.Equal(t, graveler.Move{Time: 1, Op: graveler.OpMigrate, New: "none"}, lost.LastMove, "nothing says when")
 	require.NotEqual(t, dev.UID, main.UID)
 
 	merge := &graveler.Commit{
@@ -115,8 +116,9 @@ func TestAnOldDatabaseIsReadAsItIs(t *testing.T) {
 	require.NoError(t, it.Close())
 	require.Equal(t, []string{"atrue", "bfalse", "cfalse", "dtrue"}, staged)
 
-	require.Empty(t, stest.Collect(t, plain.ScanLogNames(ctx, lake, "")))
-	require.Empty(t, stest.Collect(t, plain.ScanLogNames(ctx, lake, "main")))
+	require.Equal(t, []graveler.LogName{{Branch: "Dev", UID: dev.UID}, {Branch: "lost", UID: lost.UID}, {Branch: "main", UID: main.UID}}, stest.Collect(t, plain.ScanLogNames(ctx, lake, "")))
+	require.Equal(t, []graveler.LogName{{Branch: "main", UID: main.UID}}, stest.Collect(t, plain.ScanLogNames(ctx, lake, "main")))
+	require.Empty(t, stest.Collect(t, plain.ScanLogNames(ctx, lake, "dev")))
 	require.Empty(t, stest.Collect(t, plain.ScanMoves(ctx, lake, main.UID, 0, 1<<62)))
 	require.Empty(t, stest.Collect(t, plain.ScanPins(ctx, lake)))
 	require.Empty(t, stest.Collect(t, plain.ScanExpirations(ctx, lake)))
@@ -174,7 +176,8 @@ func TestWhatTheOldProgramMadeIsWrittenAsAnythingElse(t *testing.T) {
 	got, err := s.GetBranch(ctx, lake, "main")
 	require.NoError(t, err)
 	require.Equal(t, b, got)
-	require.Equal(t, []graveler.LogName{{Branch: "main", UID: b.UID}}, stest.Collect(t, s.ScanLogNames(ctx, lake, "")), "it has a log from now on")
+	require.Equal(t, []graveler.LogName{{Branch: "main", UID: b.UID}}, stest.Collect(t, s.ScanLogNames(ctx, lake, "main")), "it is the log that it had")
+	require.Len(t, stest.Collect(t, s.ScanLogNames(ctx, lake, "")), 3)
 
 	lake.ReadOnly, lake.Nonce = true, "n1"
 	lake.Stamp, err = s.PutRepository(ctx, lake)
@@ -263,22 +266,23 @@ func TestTextsThatTheDatabaseCannotHoldAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, graveler.ErrChanged, "no record has such a stamp")
 }
 
-func TestGenerationsOfALongLine(t *testing.T) {
-	const n = 200_000
-	line := make([]sqlstore.CommitRow, n)
-	for i := range line {
-		line[i].ID = fmt.Sprint(i)
-		if i > 0 {
-			line[i].Parents = []string{fmt.Sprint(i - 1), fmt.Sprint(i / 2), "elsewhere"}
-		}
-	}
-	generations, err := sqlstore.Generations(line)
+func TestCommitsThatTheOldProgramGoesOnToMakeFollowTheOthers(t *testing.T) {
+	database := oldDatabase(t)
+	ctx, s := t.Context(), openStore(t, sqlURL(database), kv.OpenOptions{ReadOnly: true})
+	lake, err := s.GetRepository(ctx, "lake")
 	require.NoError(t, err)
-	require.Len(t, generations, n)
-	require.EqualValues(t, 1, generations["0"])
-	require.EqualValues(t, n, generations[fmt.Sprint(n-1)])
-
-	line[0].Parents = []string{fmt.Sprint(n - 1)}
-	_, err = sqlstore.Generations(line)
-	require.ErrorIs(t, err, graveler.ErrCorrupt)
+	for i, id := range []string{"d1", "d2", "d3"} {
+		run(t, database, fmt.Sprintf(`INSERT INTO graveler_commits VALUES ('lake', '%s', '', '', '1960-01-01Z', '', NULL, '{%s}', 1, 77)`, id, []string{"c4", "d1", "d2"}[i]))
+		var readers errgroup.Group
+		for range 8 {
+			readers.Go(func() error {
+				c, err := s.GetCommit(ctx, lake, graveler.CommitID(id))
+				if err == nil && (c.Generation != int64(4+i) || c.LogTime != time.Date(2022, 1, 4, 0, 0, 0, 1+i, time.UTC).UnixNano()) {
+					err = fmt.Errorf("generation %d, log time %d", c.Generation, c.LogTime)
+				}
+				return err
+			})
+		}
+		require.NoError(t, readers.Wait())
+	}
 }

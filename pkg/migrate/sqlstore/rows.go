@@ -69,22 +69,21 @@ type BranchRow struct {
 // Targets are what [BranchColumns] are scanned into.
 func (b *BranchRow) Targets() []any { return []any{&b.ID, &b.Token, &b.Commit} }
 
-// Branch is what a branch of the old program is: live, with nothing sealed. Its UID is derived from its name and its repository's UID. Its one move is to its head, at headTime, which is when the head was created; the zero time
-// stands for a head that there is not. A head that is dated in the future keeps the branch from being moved until then (graveler.ErrClockSkew).
+// Branch is what a branch of the old program is: live, with nothing sealed. Its UID is derived from its name and its repository's UID. Its one move is to its head, at headTime, which is when the head was created, or at the
+// first instant at which a move can be: where that was before, nil where the head is not there or its date cannot be told in nanoseconds. A head that is dated in the future keeps the branch from being moved until then (graveler.ErrClockSkew).
 // Without staging token or head it is ErrCorrupt.
-func (b *BranchRow) Branch(repositoryUID string, headTime time.Time) (*graveler.Branch, error) {
+func (b *BranchRow) Branch(repositoryUID string, headTime *time.Time) (*graveler.Branch, error) {
 	if b.Token == nil || b.Commit == nil || *b.Token == "" || *b.Commit == "" {
 		return nil, corrupt("graveler_branches", b.ID, fmt.Errorf("has no staging token, or no commit"))
 	}
 	head := graveler.CommitID(*b.Commit)
-	branch := &graveler.Branch{
-		ID: graveler.BranchID(b.ID), UID: derivedUID("branch", repositoryUID, b.ID), State: graveler.BranchLive, Head: head, Token: graveler.StagingToken(*b.Token),
-	}
-	if at := headTime.UnixNano(); at > 0 && !headTime.IsZero() {
-		branch.LastMove = graveler.Move{Time: at, Op: graveler.OpMigrate, New: head}
-	}
-	return branch, nil
+	return &graveler.Branch{
+		ID: graveler.BranchID(b.ID), UID: branchUID(repositoryUID, b.ID), State: graveler.BranchLive, Head: head, Token: graveler.StagingToken(*b.Token),
+		LastMove: graveler.Move{Time: firstPlace(headTime).logTime, Op: graveler.OpMigrate, New: head},
+	}, nil
 }
+
+func branchUID(repositoryUID, id string) string { return derivedUID("branch", repositoryUID, id) }
 
 // CommitRow is a row of graveler_commits.
 type CommitRow struct {
@@ -101,18 +100,15 @@ func (c *CommitRow) Targets() []any {
 	return []any{&c.ID, &c.Committer, &c.Message, &c.CreatedAt, &c.MetaRange, &c.Metadata, &c.Parents, &c.Version, &c.Generation}
 }
 
-// Commit is what a commit of the old program is. Its version is that of a carried commit, and its nonce is still to be made of the whole (see graveler.CarriedVersion); its parents stand in our order, the main one first, its log time is when it was created, and its generation is 0 where the row does not
-// say. An empty MetaRange stays "". Metadata other than strings are ErrCorrupt.
+// Commit is what a commit of the old program is. Its version is that of a carried commit; its parents stand in our order, the main one first. Its generation and log time, which follow from its ancestors, and its nonce, which is of the whole (see graveler.CarriedVersion),
+// are still to be found out. An empty MetaRange stays "". Metadata other than strings are ErrCorrupt.
 func (c *CommitRow) Commit() (*graveler.Commit, error) {
 	commit, err := c.commit()
 	if err != nil {
 		return nil, err
 	}
-	commit.Version, commit.CreatedAt, commit.LogTime = graveler.CarriedVersion+c.Version, c.CreatedAt.UTC(), c.CreatedAt.UnixNano()
-	if c.Generation != nil {
-		commit.Generation = int64(*c.Generation)
-	}
-	if !time.Unix(0, commit.LogTime).Equal(c.CreatedAt) {
+	commit.Version, commit.CreatedAt = graveler.CarriedVersion+c.Version, c.CreatedAt.UTC()
+	if !time.Unix(0, c.CreatedAt.UnixNano()).Equal(c.CreatedAt) {
 		return nil, corrupt("graveler_commits", c.ID, fmt.Errorf("created at %s, which is out of range", c.CreatedAt))
 	}
 	return commit, nil

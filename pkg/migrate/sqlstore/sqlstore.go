@@ -6,7 +6,7 @@
 // # Tables
 //
 // The old tables (tables.sql) hold what they can: repositories, branches with their heads and staging tokens, commits, tags and staged entries. What they cannot hold is in tables moraine_* of our own
-// (side), which Open makes where they are missing. A row of an old table that has no counterpart there was written by the old program. It reads as what [RepositoryRow], [BranchRow] and [CommitRow] make of it, always the
+// (side), which Open makes where they are missing. A row of an old table that has no counterpart there was written by the old program. It reads as what [RepositoryRow], [BranchRow] and [CommitRow] make of it, with the ancestors of a commit, always the
 // same, and gets its counterpart with the first write. So a database of the old program can be opened read-only as it is, and opened for writing while that program is stopped.
 //
 // Texts that PostgreSQL's text cannot hold, those with a zero byte, are graveler.ErrInvalidValue, and so are texts that are not UTF-8.
@@ -52,6 +52,9 @@ type Store struct {
 
 	writes atomic.Int64
 
+	histories sync.Map      // *history of the repositories that have commits of the old program and were read, by partition
+	reading   chan struct{} // full while one is read
+
 	mu     sync.Mutex
 	closed bool
 	calls  sync.WaitGroup // in progress
@@ -72,7 +75,7 @@ func open(ctx context.Context, url string, o kv.OpenOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, readOnly: o.ReadOnly}
+	s := &Store{pool: pool, readOnly: o.ReadOnly, reading: make(chan struct{}, 1)}
 	err = pool.Once(ctx, func(conn *pgx.Conn) error {
 		plain, err := ensureTables(ctx, conn, o.ReadOnly)
 		s.tables = tableNames(plain)
