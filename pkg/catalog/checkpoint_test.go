@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,9 @@ type runner struct {
 	stop   context.CancelFunc
 	broken error // set while no Run is at work, or before what makes it commit
 	made   chan graveler.CommitParams
+
+	first sync.Once
+	began chan struct{} // closed when the Run has tried to commit what was there before it
 }
 
 type timer struct {
@@ -39,6 +43,7 @@ type brokenCommits struct {
 }
 
 func (b brokenCommits) Commit(ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID, p graveler.CommitParams) (graveler.CommitResult, error) {
+	defer b.r.first.Do(func() { close(b.r.began) })
 	if b.r.broken != nil {
 		return graveler.CommitResult{}, b.r.broken
 	}
@@ -50,13 +55,14 @@ func (b brokenCommits) Commit(ctx context.Context, repo graveler.RepositoryID, b
 }
 
 func newRunner(t *testing.T, p CheckpointPolicy) *runner {
-	r := &runner{fixture: newFixture(t), t: t, timers: make(chan timer, 100), failed: make(chan error, 100), ended: make(chan error, 1), made: make(chan graveler.CommitParams, 100)}
+	r := &runner{fixture: newFixture(t), t: t, timers: make(chan timer, 100), failed: make(chan error, 100), ended: make(chan error, 1), made: make(chan graveler.CommitParams, 100), began: make(chan struct{})}
 	c, err := New(Config{Store: brokenCommits{r.Graveler, r}, Checkpoint: p, Now: r.now})
 	require.NoError(t, err)
 	r.c = c
 	return r
 }
 
+// start begins a Run, and returns when it is done with what was there before.
 func (r *runner) start() {
 	ctx, stop := context.WithCancel(r.t.Context())
 	r.stop = stop
@@ -66,6 +72,7 @@ func (r *runner) start() {
 		return fire
 	}}
 	go func() { r.ended <- run.run(ctx) }()
+	<-r.began
 	r.t.Cleanup(stop)
 }
 

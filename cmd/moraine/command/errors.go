@@ -60,6 +60,7 @@ func exitCodes() []struct {
 		{cutover.ErrTakenOver, exitConflict},
 
 		{dump.ErrInvalid, exitFailed},
+		{graveler.ErrInvalidTree, exitFailed},
 		{graveler.ErrCorrupt, exitFailed},
 		{graveler.ErrClockSkew, exitFailed},
 		{graveler.ErrClosed, exitFailed},

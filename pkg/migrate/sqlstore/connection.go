@@ -18,7 +18,7 @@ import (
 
 func openPool(ctx context.Context, url string, readOnly bool) (*pgpool.Pool, error) {
 	if scheme, _, _ := strings.Cut(url, ":"); !strings.EqualFold(scheme, Scheme) {
-		return nil, fmt.Errorf("%w: it begins with %s:", kv.ErrInvalidURL, Scheme)
+		return nil, fmt.Errorf("%w: its scheme is not %s", kv.ErrInvalidURL, Scheme)
 	}
 	// Plans go from the few rows that are asked for to those beside them.
 	return pgpool.New(ctx, url, readOnly, map[string]string{"enable_hashjoin": "off", "enable_mergejoin": "off"})
