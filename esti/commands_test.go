@@ -65,6 +65,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"sql":      {(*script).sql, 1, "STATEMENT"},
 		"old":      {(*script).old, 0, ""},
 		"oldsql":   {(*script).oldsql, 1, "STATEMENT"},
+		"lake":     {(*script).lake, 0, ""},
 		"write":    {(*script).write, 2, "FILE TEXT"},
 		"files":    {(*script).files, 2, "DIR NUMBER"},
 		"socket":   {(*script).socket, 1, "FILE"},

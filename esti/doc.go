@@ -27,7 +27,8 @@
 // "crowd FILE" runs several commands again and again at the same time, for what must hold whoever comes first. "spoil remove PARTITION PREFIX" takes the first record whose key has a prefix out of the key/value
 // store, "spoil overwrite" makes nonsense of it, and "spoil restore" puts it back; "damage" does such things to the largest range file. Standing in for COMMAND, "unprivileged COMMAND..." runs a
 // command as a user who may not read and write everything, and "limited BYTES COMMAND..." one whose files cannot grow beyond a size. "upload REPO/BRANCH:KEY PARTS" begins a multipart upload, since no
-// command does. "old" fills a database, $OLD, with tables of the kind that 'moraine migrate' reads, and "oldsql STATEMENT" changes them.
+// command does. "old" fills a database, $OLD, with tables of the kind that 'moraine migrate' reads, and "oldsql STATEMENT" changes them; "lake" fills one
+// with what lakeFS keeps, whose files are below lake.
 //
 // TestEveryCommandIsInAScript makes sure that no command and no flag is forgotten.
 package esti

@@ -46,10 +46,11 @@ func engineTable() []engine {
 			"demo.txtar":      "it ends in fsck, which is for key/value stores",
 			"fsck.txtar":      "fsck is for key/value stores",
 			"lifecycle.txtar": passes, "lifecycleblocked.txtar": passes, "lifecycleversions.txtar": passes,
-			"migrate.txtar": "a migration ends in a key/value store",
-			"newer.txtar":   "it makes a record of the key/value store say another version",
-			"raw.txtar":     "the kv commands are for key/value stores",
-			"readers.txtar": "it holds a key/value store open",
+			"migrate.txtar":       "a migration ends in a key/value store",
+			"migratelakefs.txtar": "a migration ends in a key/value store",
+			"newer.txtar":         "it makes a record of the key/value store say another version",
+			"raw.txtar":           "the kv commands are for key/value stores",
+			"readers.txtar":       "it holds a key/value store open",
 		}},
 	}
 	return append(engines, facadeEngines(engines[len(engines)-1])...)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/moraine-store/moraine/internal/lakegen"
 	"github.com/moraine-store/moraine/internal/oldsql"
 	"github.com/moraine-store/moraine/internal/testpg"
 	"github.com/moraine-store/moraine/pkg/block"
@@ -51,4 +52,14 @@ func (s *script) inOld(ts *testscript.TestScript, url string, do func(*pgx.Conn)
 	conn, err := pgx.Connect(ctx, url)
 	ts.Check(err)
 	ts.Check(errors.Join(do(conn), conn.Close(ctx)))
+}
+
+// lake fills the database with what lakeFS keeps, as keys and values, and puts its files below lake; $OLD names it.
+func (s *script) lake(ts *testscript.TestScript, _ []string) {
+	ctx, url := context.Background(), s.newOld()
+	d := lakegen.Random(lakegen.Params{Seed: 2, Repositories: 1, Commits: 12})
+	ts.Check(d.WriteFiles(ctx, filepath.Join(ts.MkAbs("."), "lake")))
+	s.inOld(ts, url, func(conn *pgx.Conn) error { return d.WriteKV(ctx, conn) })
+	ts.Setenv("OLD", url)
+	s.places = append([][2]string{{"lakefs+" + url, "<lake>"}, {kv.Redact("lakefs+" + url), "<lake>"}, {url, "<old>"}, {kv.Redact(url), "<old>"}}, s.places...)
 }

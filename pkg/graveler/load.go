@@ -185,15 +185,6 @@ func (l *Loading) behind(ctx context.Context, group *errgroup.Group, do func() e
 	return nil
 }
 
-// PutSetting makes a setting.
-func (l *Loading) PutSetting(ctx context.Context, s Setting) error {
-	if err := l.alive(ctx); err != nil {
-		return err
-	}
-	_, err := l.g.refs.PutSetting(ctx, l.repo, s.Name, s.Document, nil)
-	return err
-}
-
 // PutPin makes a pin.
 func (l *Loading) PutPin(ctx context.Context, p Pin) error {
 	if err := p.validate(); err != nil {

@@ -60,12 +60,17 @@ func (l *Loading) Flush(ctx context.Context) error {
 	return l.alive(ctx)
 }
 
-// BuildTree makes a tree of entries, by strictly ascending key, in the repository's namespace: for what comes from trees of another kind. It does not close entries.
-func (l *Loading) BuildTree(ctx context.Context, entries Iterator[Entry]) (MetaRangeID, error) {
+// ApplyTree makes a tree of another that the load has made, or of the empty one, by changes as in Trees.Apply, in the repository's namespace: for what comes from trees of another kind. The tree is durable then. It does not close changes.
+func (l *Loading) ApplyTree(ctx context.Context, tree MetaRangeID, changes Iterator[Entry]) (MetaRangeID, error) {
 	if err := l.alive(ctx); err != nil {
 		return "", err
 	}
-	return l.g.trees.Apply(ctx, l.repo.Namespace, l.g.trees.EmptyTree(), livingEntries{entries, func() error { return l.alive(ctx) }})
+	return l.g.trees.Apply(ctx, l.repo.Namespace, tree, livingEntries{changes, func() error { return l.alive(ctx) }})
+}
+
+// ScanTree iterates over the entries of a tree that ApplyTree has made, or of the empty one, by key. The iterator must be closed.
+func (l *Loading) ScanTree(ctx context.Context, tree MetaRangeID) Iterator[Entry] {
+	return l.g.trees.Scan(ctx, l.repo.Namespace, tree)
 }
 
 // livingEntries keep a load alive while a tree is built of them.

@@ -12,54 +12,76 @@ const (
 
 // ahead has items made on a goroutine of its own while the ones before are worked on. It ends before the loop over them does, though not before the step that it is at.
 func ahead(items iter.Seq2[*item, error]) iter.Seq2[*item, error] {
-	type made struct {
-		*item
-		err error
+	batches := func(yield func([]*item, error) bool) {
+		var batch []*item
+		bytes := 0
+		for i, err := range items {
+			if err != nil {
+				if yield(batch, nil) {
+					yield(nil, err)
+				}
+				return
+			}
+			batch = append(batch, i)
+			if bytes += i.size(); len(batch) < aheadItems && bytes < aheadBytes {
+				continue
+			}
+			if !yield(batch, nil) {
+				return
+			}
+			batch, bytes = nil, 0
+		}
+		yield(batch, nil)
 	}
 	return func(yield func(*item, error) bool) {
-		batches, stop := make(chan []made, 1), make(chan struct{})
-		go func() {
-			defer close(batches)
-			var batch []made
-			bytes := 0
-			for i, err := range items {
-				batch = append(batch, made{i, err})
-				if bytes += i.size(); len(batch) < aheadItems && bytes < aheadBytes {
-					continue
-				}
-				select {
-				case batches <- batch:
-					batch, bytes = nil, 0
-				case <-stop:
+		for batch, err := range oneAhead(batches) {
+			for _, i := range batch {
+				if !yield(i, nil) {
 					return
 				}
 			}
-			select {
-			case batches <- batch:
-			case <-stop:
-			}
-		}()
-		defer func() {
-			close(stop)
-			for range batches { // until it has ended
-			}
-		}()
-		for batch := range batches {
-			for _, m := range batch {
-				if !yield(m.item, m.err) {
-					return
-				}
+			if err != nil {
+				yield(nil, err)
+				return
 			}
 		}
 	}
 }
 
-// size is about how much memory an item takes; 0 where there is none.
-func (i *item) size() int {
-	if i == nil {
-		return 0
+// oneAhead is ahead for things that are large by themselves: one is being made and one waits. An error is the last thing that it yields.
+func oneAhead[T any](things iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type made struct {
+		thing T
+		err   error
 	}
-	n := len(i.key)
+	return func(yield func(T, error) bool) {
+		queue, stop := make(chan made, 1), make(chan struct{})
+		go func() {
+			defer close(queue)
+			for thing, err := range things {
+				select {
+				case queue <- made{thing, err}:
+				case <-stop:
+					return
+				}
+			}
+		}()
+		defer func() {
+			close(stop)
+			for range queue { // until it has ended
+			}
+		}()
+		for m := range queue {
+			if !yield(m.thing, m.err) {
+				return
+			}
+		}
+	}
+}
+
+// size is about how much memory an item takes.
+func (i *item) size() int {
+	n := len(i.key) + len(i.document)
 	if i.value != nil {
 		n += len(i.value.Identity) + len(i.value.Data)
 	}

@@ -73,12 +73,18 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 
 			_, err = db.migration(t).Run(t.Context())
 			require.ErrorContains(t, err, plan.Problems[0].Error())
-			it, err := db.kv.Scan(t.Context(), []byte("graveler"), kv.ScanOptions{})
-			require.NoError(t, err)
-			require.False(t, it.Next())
-			require.NoError(t, it.Close())
+			checkUntouched(t, db.kv)
 		})
 	}
+}
+
+// checkUntouched makes sure that a store has no repositories.
+func checkUntouched(t *testing.T, store kv.Store) {
+	t.Helper()
+	it, err := store.Scan(t.Context(), []byte("graveler"), kv.ScanOptions{})
+	require.NoError(t, err)
+	require.False(t, it.Next())
+	require.NoError(t, it.Close())
 }
 
 // emptyCopy makes a copy of the source, beside an empty target.

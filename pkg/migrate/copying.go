@@ -38,6 +38,7 @@ type copying struct {
 	noted      uint64 // items at the last checkpoint
 	notedBytes int
 	written    int64 // rows
+	converted  int64 // trees
 	told       int64 // rows that progress was told of
 	untold     int64
 
@@ -48,19 +49,19 @@ type copying struct {
 
 func newCopying(r *running, o *origin, to *graveler.Loading, note *migratepb.MigratedRepositoryData) *copying {
 	c := &copying{running: r, origin: o, to: to, note: note, skip: note.Rows, sum: sha256.New()}
-	o.tree = c.tree
 	// What the record of the repository says belongs to what must not have changed.
-	fmt.Fprintf(c.sum, "%q %q %d\n", o.namespace, o.defaultBranch, o.created.Time.UnixMicro())
+	fmt.Fprintf(c.sum, "%q %q %d\n", o.namespace, o.defaultBranch, o.created.UnixNano())
 	return c
 }
 
 // copy writes all that comes behind what is there, and completes the repository.
 func (c *copying) copy(ctx context.Context) error {
-	items := c.origin.items(ctx)
-	if c.format == nil { // otherwise they come from trees that the load builds, which is for one goroutine
-		items = ahead(items)
+	if c.format != nil {
+		if err := c.convert(ctx); err != nil {
+			return err
+		}
 	}
-	for i, err := range items {
+	for i, err := range ahead(c.origin.items(ctx)) {
 		if err == nil {
 			err = c.take(ctx, i)
 		}
@@ -74,7 +75,7 @@ func (c *copying) copy(ctx context.Context) error {
 	if err := c.checkpoint(ctx, &item{kind: entryItem}); err != nil {
 		return err
 	}
-	c.origin.history = nil // Finish takes as much memory again
+	c.origin.history, c.origin.tree = nil, nil // Finish takes as much memory again
 	if _, err := c.to.Finish(ctx); err != nil {
 		return err
 	}
@@ -124,6 +125,8 @@ func (c *copying) pass(i *item) error {
 
 func (c *copying) write(ctx context.Context, i *item) (err error) {
 	switch i.kind {
+	case settingItem:
+		return c.to.PutSetting(ctx, graveler.Setting{Name: i.key, Document: i.document})
 	case tagItem:
 		return c.to.PutTag(ctx, graveler.Tag{ID: graveler.TagID(i.key), Commit: i.head})
 	case commitItem:
@@ -146,7 +149,7 @@ func (c *copying) write(ctx context.Context, i *item) (err error) {
 
 func (c *copying) branchOf(i *item) graveler.Branch {
 	return graveler.Branch{
-		ID: graveler.BranchID(i.branch), UID: branchUID(c.running.note.Began, c.note.Uid, i.branch), Head: i.head, LastMove: i.move,
+		ID: graveler.BranchID(i.branch), UID: branchUID(c.running.note.Began, c.note.Uid, i.branch), Head: i.head, Hidden: i.hidden, LastMove: i.move,
 	}
 }
 
@@ -174,7 +177,7 @@ func (c *copying) checkpoint(ctx context.Context, last *item) error {
 		return err
 	}
 	c.note.Rows, c.note.Digest = c.items, c.sum.Sum(nil)
-	c.note.Table, c.note.Key, c.note.Converted = last.kind.table(), []byte(last.key), c.format != nil
+	c.note.Table, c.note.Key, c.note.Converted = c.origin.table(last.kind), []byte(last.key), c.format != nil
 	c.noted, c.notedBytes = c.items, 0
 	return c.records().putRepository(ctx, c.note)
 }
@@ -193,29 +196,4 @@ func (c *copying) tell(ctx context.Context, i *item) error {
 		return nil
 	}
 	return c.to.Flush(ctx)
-}
-
-// tree returns what a metarange is in the target. One of another format is converted, once.
-func (c *copying) tree(ctx context.Context, metarange string) (graveler.MetaRangeID, error) {
-	if metarange == "" || c.format == nil {
-		return ownTree(metarange, c.emptyTree()), nil
-	}
-	note := &migratepb.MigratedTreeData{}
-	key := treeKey(c.note.Uid, metarange)
-	if found, err := c.records().get(ctx, key, note); found || err != nil {
-		return graveler.MetaRangeID(note.Tree), err
-	}
-	entries, err := c.format.Entries(ctx, c.origin.namespace, metarange)
-	if err != nil {
-		return "", fmt.Errorf("metarange %s: %w", quoted(metarange), err)
-	}
-	tree, err := c.to.BuildTree(ctx, entries)
-	if closed := entries.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return "", fmt.Errorf("metarange %s: %w", quoted(metarange), err)
-	}
-	note.Tree = string(tree)
-	return tree, c.records().put(ctx, key, note)
 }

@@ -5,7 +5,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rs/xid"
 
@@ -65,9 +64,13 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 		_ = c.to.Flush(context.WithoutCancel(ctx))
 		return err
 	}
+	lost, err := r.records().lostOf(ctx, o.id, c.note.Uid)
+	if err != nil {
+		return err
+	}
 	r.count(func(rep *Report) {
 		rep.Copied++
-		rep.Rows += c.written
+		rep.Rows, rep.Trees, rep.Lost = rep.Rows+c.written, rep.Trees+c.converted, append(rep.Lost, lost...)
 		if resumed {
 			rep.Resumed++
 		}
@@ -86,7 +89,7 @@ func (r *running) originOf(ctx context.Context, reader *reader, row repositoryRo
 		o.reader = reader
 		return o, nil
 	}
-	return openOrigin(ctx, reader, row, reader.commitLinks(ctx, row.id), r.note.Began, r.emptyTree(), func(e *RowError) error { return e })
+	return r.openOrigin(ctx, r.source, reader, row, reader.commitLinks(ctx, row), r.note.Began, func(e *RowError) error { return e })
 }
 
 // isComplete reports whether an earlier run has completed a repository that is still there. If it was deleted since, it is to be copied again.
@@ -111,7 +114,7 @@ func (r *running) isComplete(ctx context.Context, id string, note *migratepb.Mig
 func (r *running) rowsOf(id string) int64 {
 	for _, p := range r.report.Plan.Repositories {
 		if p.Repository == id {
-			return p.rows()
+			return p.rows() + p.Trees
 		}
 	}
 	return 0
@@ -123,22 +126,12 @@ func (r *running) placeOf(ctx context.Context, o *origin) (p graveler.LoadParams
 	if err != nil {
 		return p, nil, err
 	}
-	p = graveler.LoadParams{DefaultBranch: graveler.BranchID(o.defaultBranch), CreatedAt: created}
-	var tree string
-	const any = `SELECT coalesce((SELECT meta_range_id FROM graveler_commits WHERE repository_id = $1 AND meta_range_id <> '' LIMIT 1), '')`
-	if err := o.conn.QueryRow(ctx, any, o.id).Scan(&tree); err != nil {
-		return p, nil, fmt.Errorf("read %s: %w", commitsTable, err)
-	}
-	if tree == "" { // no files to take over: it has a folder of its own
-		return p, nil, nil
-	}
-	if format, err = r.formatOf(ctx, o.namespace, tree); err != nil {
-		return p, nil, &RowError{Table: commitsTable, Repository: o.id, Reason: err}
-	}
-	if format == nil {
+	p = graveler.LoadParams{DefaultBranch: graveler.BranchID(o.defaultBranch), CreatedAt: created, ReadOnly: o.readOnly}
+	format, own, err := r.formatOfOrigin(ctx, r.source, o)
+	if own { // otherwise it has a folder of its own
 		p.Files, p.InPlace = o.namespace, r.InPlace
 	}
-	return p, format, nil
+	return p, format, err
 }
 
 // takeUp goes on with what an earlier run has begun, or begins.
@@ -165,6 +158,13 @@ func (r *running) takeUp(ctx context.Context, o *origin, note *migratepb.Migrate
 
 // start begins a repository. Its UID is noted first, so that whatever becomes of this the next run finds it.
 func (r *running) start(ctx context.Context, o *origin, place graveler.LoadParams) (*copying, error) {
+	earlier, err := r.records().repository(ctx, o.id)
+	if err == nil && earlier != nil {
+		err = r.records().forget(ctx, earlier.Uid)
+	}
+	if err != nil {
+		return nil, err
+	}
 	note := &migratepb.MigratedRepositoryData{Repository: o.id, Uid: xid.New().String()}
 	if err := r.records().putRepository(ctx, note); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
@@ -16,6 +17,9 @@ func Cutover(ctx context.Context, url string, back bool) (m *cutover.Marker, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	if s.lakeFS {
+		return nil, fmt.Errorf("%w: lakeFS does not know the marker, which makes tables read-only to this program alone", ErrInvalidSource)
+	}
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, err
 	}

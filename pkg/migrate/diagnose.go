@@ -155,16 +155,16 @@ func DiagnoseSource(ctx context.Context, url string) (d SourceDiagnosis, err err
 	if err := s.main.begin(ctx); err != nil {
 		return d, err
 	}
-	err = s.main.diagnose(ctx, &d)
+	err = tables{s.main.connection}.diagnose(ctx, &d)
 	return d, wrapf(err, "diagnose %s", kv.Redact(url))
 }
 
-func (r *reader) diagnose(ctx context.Context, d *SourceDiagnosis) error {
+func (r tables) diagnose(ctx context.Context, d *SourceDiagnosis) error {
 	if err := r.conn.QueryRow(ctx, "SHOW server_version").Scan(&d.Server); err != nil {
 		return err
 	}
 	complete := true
-	for _, table := range append(tables(), schemaTable) {
+	for _, table := range append(tableNames(), schemaTable) {
 		t, err := r.diagnoseTable(ctx, table)
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func (r *reader) diagnose(ctx context.Context, d *SourceDiagnosis) error {
 	return nil
 }
 
-func (r *reader) diagnoseTable(ctx context.Context, table string) (TableDiagnosis, error) {
+func (r tables) diagnoseTable(ctx context.Context, table string) (TableDiagnosis, error) {
 	t := TableDiagnosis{Table: table, Rows: -1}
 	exists, err := r.hasTable(ctx, table)
 	if err != nil || !exists {

@@ -32,6 +32,10 @@ var (
 	ErrNotCutOver = errors.New("its files cannot be taken over before the tables are cut over")
 	// ErrSealed: a branch has uncommitted changes that this program's SQL store has sealed, so that its token alone does not say what the branch shows.
 	ErrSealed = errors.New("sealed uncommitted changes: commit or reset them first, or carry the store over with 'moraine copy'")
+	// ErrSharedNamespace: two repositories of lakeFS have one storage namespace, so that nobody could tell whose the objects in it are.
+	ErrSharedNamespace = errors.New("two repositories have one storage namespace")
+	// ErrConverted: files of lakeFS were to be taken over.
+	ErrConverted = errors.New("files of lakeFS are converted, and cannot be taken over")
 	// ErrInvalidSource: what names the source is no URL of a PostgreSQL database.
 	ErrInvalidSource = errors.New("invalid URL of a PostgreSQL database")
 )

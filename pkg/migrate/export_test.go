@@ -18,7 +18,11 @@ func Ahead(keys iter.Seq2[string, error]) iter.Seq2[string, error] {
 			}
 		}
 		for i, err := range ahead(items) {
-			if !yield(i.key, err) {
+			key := ""
+			if err == nil {
+				key = i.key
+			}
+			if !yield(key, err) {
 				return
 			}
 		}

@@ -5,6 +5,7 @@ package migrate_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,13 @@ import (
 )
 
 // wordFormat is a format of trees whose metaranges are lists of their keys.
-type wordFormat struct{ opened int }
+type wordFormat struct {
+	mu     sync.Mutex
+	opened []string // ranges
+	// What the entries and the ranges of a format with a mistake are.
+	entries func(graveler.Entry) graveler.Entry
+	leave   string // the word that is left out
+}
 
 func (*wordFormat) Name() string { return "words" }
 
@@ -22,29 +29,27 @@ func (*wordFormat) Recognizes(_ context.Context, _, metarange string) (bool, err
 	return strings.HasPrefix(metarange, "words:"), nil
 }
 
-func (f *wordFormat) Entries(_ context.Context, _, metarange string) (graveler.Iterator[graveler.Entry], error) {
-	f.opened++
-	return &words{keys: strings.Fields(strings.TrimPrefix(metarange, "words:"))}, nil
+// Ranges: each word is one.
+func (f *wordFormat) Ranges(_ context.Context, _, metarange string) ([]migrate.Range, error) {
+	var ranges []migrate.Range
+	for _, w := range strings.Fields(strings.TrimPrefix(metarange, "words:")) {
+		if w == f.leave {
+			continue
+		}
+		ranges = append(ranges, migrate.Range{ID: "range of " + w, First: []byte(w), Last: []byte(w), Count: 1})
+	}
+	return ranges, nil
 }
 
-// words are entries by their keys.
-type words struct {
-	keys []string
-	next int
-}
-
-func (w *words) Next() bool {
-	w.next++
-	return w.next <= len(w.keys)
-}
-
-func (w *words) SeekGE(graveler.Key) { w.next = 0 }
-func (w *words) Err() error          { return nil }
-func (w *words) Close() error        { return nil }
-
-func (w *words) Item() graveler.Entry {
-	key := w.keys[w.next-1]
-	return graveler.Entry{Key: graveler.Key(key), Value: &graveler.Value{Identity: []byte("id of " + key), Data: []byte(key)}}
+func (f *wordFormat) Entries(_ context.Context, _ string, r migrate.Range) ([]graveler.Entry, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened = append(f.opened, r.ID)
+	e := graveler.Entry{Key: r.First, Value: &graveler.Value{Identity: append([]byte("id of "), r.First...), Data: r.First}}
+	if f.entries != nil {
+		e = f.entries(e)
+	}
+	return []graveler.Entry{e}, nil
 }
 
 func TestTreesOfAFormatThatSomebodyReadsAreConverted(t *testing.T) {
@@ -60,8 +65,9 @@ func TestTreesOfAFormatThatSomebodyReadsAreConverted(t *testing.T) {
 	m.Formats = []migrate.TreeFormat{format}
 	_, err = m.Run(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 2, format.opened, "each tree is read once")
-	v := s.verify(t) // which needs no reader
+	require.ElementsMatch(t, []string{"range of a", "range of b", "range of c"}, format.opened, "each range is read once")
+	v, err := m.Verify(t.Context())
+	require.NoError(t, err)
 	require.NoError(t, v.Err())
 
 	g := s.migration(t).Graveler
@@ -80,5 +86,51 @@ func TestTreesOfAFormatThatSomebodyReadsAreConverted(t *testing.T) {
 	checkSound(t, s)
 
 	s.exec(t, "UPDATE graveler_commits SET meta_range_id = 'words:a b d' WHERE meta_range_id = 'words:a b c'")
-	require.ErrorContains(t, s.verify(t).Err(), "its fields differ")
+	v, err = m.Verify(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, v.Err(), "its fields differ")
+}
+
+// Commits, notes and trees of the target agree with each other; only the entries of the source are others.
+func TestVerifyComparesEntriesOfConvertedTrees(t *testing.T) {
+	p := one()
+	p.Staged = 0
+	s := newSides(t, p)
+	s.exec(t, "UPDATE graveler_commits SET meta_range_id = CASE WHEN parents IS NULL OR parents = '{}' THEN 'words:a' WHEN meta_range_id = '' THEN 'words:a b' ELSE 'words:a b c' END")
+	m := s.migration(t)
+	m.Formats = []migrate.TreeFormat{&wordFormat{}}
+	_, err := m.Run(t.Context())
+	require.NoError(t, err)
+	for want, format := range map[string]*wordFormat{
+		":b: its data differs": {entries: func(e graveler.Entry) graveler.Entry {
+			if string(e.Key) == "b" {
+				e.Value.Data = []byte("other")
+			}
+			return e
+		}},
+		":c: its identity differs": {entries: func(e graveler.Entry) graveler.Entry {
+			if string(e.Key) == "c" {
+				e.Value.Identity = []byte("other")
+			}
+			return e
+		}},
+		":aa: it is not in the target": {entries: func(e graveler.Entry) graveler.Entry {
+			if string(e.Key) == "b" {
+				e.Key = graveler.Key("aa")
+			}
+			return e
+		}},
+		":c: in the target it is another than before": {leave: "c"},
+		":b: in the target it is another than before": {leave: "b"},
+	} {
+		m.Formats = []migrate.TreeFormat{format}
+		v, err := m.Verify(t.Context())
+		require.NoError(t, err)
+		var found []string
+		for _, d := range v.Repositories[0].First {
+			require.Equal(t, "committed entries", d.Kind)
+			found = append(found, d.String())
+		}
+		require.Contains(t, strings.Join(found, "\n"), want)
+	}
 }

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,8 +15,9 @@ import (
 
 // history is the graph of a repository's commits. They are known by their place in the order of IDs.
 type history struct {
-	commits []historyCommit
-	parents []int32 // of all commits
+	commits    []historyCommit
+	parents    []int32  // of all commits
+	metaranges []string // of all commits, each once; nil where nobody asked for them
 }
 
 type historyCommit struct {
@@ -23,19 +25,18 @@ type historyCommit struct {
 	logTime     int64
 	generation  int32 // 0: not known yet
 	first, last int32 // its parents are parents[first:last], the main one first
+	tree        int32 // the place of its metarange, noTree for the empty one or where nobody asked
 }
 
 // noteRow is told of a row that cannot be carried over. It returns an error to stop there.
 type noteRow func(*RowError) error
 
 // readHistory makes the graph of rows, which come in any order, and works out generations and log times: creation dates that are no later than began, moved on where they would not be later than those of the parents. What is wrong is noted; the
-// rows are as good as not there then, if whoever is told wants to go on.
-func readHistory(rows iter.Seq2[commitRow, error], repo string, began int64, note noteRow) (*history, error) {
+// rows are as good as not there then, if whoever is told wants to go on. With trees it remembers the metaranges, which take about 100 bytes each.
+func readHistory(rows iter.Seq2[commitRow, error], began int64, trees bool, bad func(id string, reason error) error) (*history, error) {
 	h := &history{}
+	places := map[string]int32{}
 	var parents []commitHash
-	bad := func(id string, reason error) error {
-		return note(&RowError{Table: commitsTable, Repository: repo, Key: id, Reason: reason})
-	}
 	for row, err := range rows {
 		if err != nil {
 			return nil, err
@@ -52,7 +53,11 @@ func readHistory(rows iter.Seq2[commitRow, error], repo string, began int64, not
 			}
 			continue
 		}
-		h.commits = append(h.commits, historyCommit{id: id, logTime: min(max(created.UnixNano(), 1), began), first: first, last: int32(len(parents))})
+		tree := int32(noTree)
+		if trees && row.tree != "" {
+			tree = h.place(places, row.tree)
+		}
+		h.commits = append(h.commits, historyCommit{id: id, logTime: min(max(created.UnixNano(), 1), began), first: first, last: int32(len(parents)), tree: tree})
 	}
 	slices.SortFunc(h.commits, func(a, b historyCommit) int { return bytes.Compare(a.id[:], b.id[:]) })
 	h.parents = make([]int32, len(parents))
@@ -77,6 +82,17 @@ func readHistory(rows iter.Seq2[commitRow, error], repo string, began int64, not
 	return h, nil
 }
 
+// place returns the place of a metarange, which it is given the first time.
+func (h *history) place(places map[string]int32, metarange string) int32 {
+	at, known := places[metarange]
+	if !known {
+		at = int32(len(h.metaranges))
+		places[metarange] = at
+		h.metaranges = append(h.metaranges, metarange)
+	}
+	return at
+}
+
 // find returns the place of a commit, -1 where there is none.
 func (h *history) find(id commitHash) int {
 	at, found := slices.BinarySearchFunc(h.commits, id, func(c historyCommit, id commitHash) int { return bytes.Compare(c.id[:], id[:]) })
@@ -96,6 +112,24 @@ func (h *history) mainParent(i int32) int32 {
 		return p[0]
 	}
 	return -1
+}
+
+// treeOf returns the place of a commit's metarange, noTree where there is no commit.
+func (h *history) treeOf(commit int32) int32 {
+	if commit < 0 {
+		return noTree
+	}
+	return h.commits[commit].tree
+}
+
+// byGeneration returns the places of the commits, each behind its parents.
+func (h *history) byGeneration() []int32 {
+	order := make([]int32, len(h.commits))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(h.commits[a].generation, h.commits[b].generation) })
+	return order
 }
 
 // onStack is the generation of a commit whose ancestors are being dated.

@@ -13,7 +13,8 @@ import (
 type kind int
 
 const (
-	tagItem kind = iota
+	settingItem kind = iota
+	tagItem
 	commitItem
 	branchItem
 	moveItem
@@ -22,25 +23,22 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"tags", "commits", "branches", "moves", "staged entries"}[k]
-}
-
-// table is the table that items of the kind come from.
-func (k kind) table() string {
-	return [...]string{tagsTable, commitsTable, branchesTable, commitsTable, stagingTable}[k]
+	return [...]string{"settings", "tags", "commits", "branches", "moves", "staged entries"}[k]
 }
 
 // item is one thing that a repository has.
 type item struct {
 	kind   kind
 	branch string // of branches, moves and entries
-	key    string // of entries; the ID of a commit, the name of a tag; the time of a move, as 8 bytes
+	key    string // of entries; the ID of a commit, the name of a setting or a tag; the time of a move, as 8 bytes
 	// What it is, by its kind:
-	commit *graveler.Commit
-	digest string            // of the commit
-	head   graveler.CommitID // of a tag or a branch
-	move   graveler.Move     // of a branch its last one
-	value  *graveler.Value
+	document []byte // of a setting
+	commit   *graveler.Commit
+	digest   string            // of the commit
+	head     graveler.CommitID // of a tag or a branch
+	move     graveler.Move     // of a branch its last one
+	value    *graveler.Value
+	hidden   bool // a branch that listings leave out
 	// extra is what a branch has that no migrated one has: sealed items or a base.
 	extra int
 }
@@ -66,6 +64,8 @@ func (i *item) append(b []byte) []byte {
 	text(i.branch)
 	text(i.key)
 	switch i.kind {
+	case settingItem:
+		text(string(i.document))
 	case commitItem:
 		text(i.digest)
 		text(i.commit.Nonce)
@@ -75,6 +75,9 @@ func (i *item) append(b []byte) []byte {
 		text(string(i.head))
 		b = appendMove(b, i.move)
 		b = binary.AppendUvarint(b, uint64(i.extra))
+		if i.hidden {
+			b = append(b, 1)
+		}
 	case moveItem:
 		b = appendMove(b, i.move)
 	case entryItem:

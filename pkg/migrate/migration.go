@@ -3,11 +3,10 @@
 package migrate
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"time"
 
+	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/graveler/staging"
@@ -16,15 +15,20 @@ import (
 
 // Migration moves the tables of one PostgreSQL database into one store. It holds no connection between calls, and its methods may be called from different processes and machines.
 type Migration struct {
-	// Source is the URL of the database. Nothing is ever written there, but for the marker of package cutover.
+	// Source is the URL of the database: postgres: or sql+postgres: for tables, lakefs+postgres: for what lakeFS keeps, in tables or as keys and values. Nothing is ever written there, but for the marker of package cutover.
 	Source string
+	// SourceBlocks is where the range files of lakeFS are: the URL of a folder in which each namespace has the place that it has behind its "://". "": where the namespaces say. BlockEngines are what these URLs may name.
+	SourceBlocks string
+	BlockEngines block.Engines
+	// AllowMissing leaves range files of lakeFS that are missing or damaged out, and their entries with them; of a metarange all of its tree. What is lost is noted in the target: see Status. Otherwise a run stops there.
+	AllowMissing bool
 	// KV is the target, and Graveler the versioned store on it.
 	KV       kv.Store
 	Graveler *graveler.Graveler
 	// InPlace leaves the range files of each repository where they are; they belong to the target from then on, which removes what it needs no more. That is only for tables that were cut over: ErrNotCutOver. Otherwise they are copied
 	// into a folder of the repository's own, and both sides live on side by side.
 	InPlace bool
-	// Formats read the trees of repositories whose metaranges are not Moraine's own files.
+	// Formats read the trees of repositories whose metaranges are not Moraine's own files. That of lakeFS need not be among them.
 	Formats []TreeFormat
 	// Workers is how many repositories are read at a time, each over its own connection; 0: 4.
 	Workers int
@@ -36,20 +40,10 @@ type Migration struct {
 
 // Progress says how far a run has come.
 type Progress struct {
-	// Rows are those of commits, tags, branches and staged entries that are done, of all in the source that are to be carried over.
+	// Rows are those of commits, tags, branches and staged entries that are done, and the trees that were converted, of all in the source that are to be carried over.
 	Rows, Of int64
 	// Repositories are those that are done, of all.
 	Repositories, OfRepositories int
-}
-
-// TreeFormat reads trees whose files are not Moraine's own.
-type TreeFormat interface {
-	// Name is what people call the format.
-	Name() string
-	// Recognizes reports whether a metarange in a namespace is of this format.
-	Recognizes(ctx context.Context, namespace, metarange string) (bool, error)
-	// Entries opens a tree, by strictly ascending key. Who gets it closes it.
-	Entries(ctx context.Context, namespace, metarange string) (graveler.Iterator[graveler.Entry], error)
 }
 
 const (
@@ -76,24 +70,6 @@ func (m *Migration) records() records                { return records{m.KV} }
 func (m *Migration) refs() *ref.Store                { return ref.New(m.KV) }
 func (m *Migration) staging() *staging.Store         { return staging.New(m.KV) }
 func (m *Migration) emptyTree() graveler.MetaRangeID { return m.Graveler.EmptyTree() }
-
-// formatOf says who reads the trees of a repository, by one of its metaranges; nil: they are Moraine's own files.
-func (m *Migration) formatOf(ctx context.Context, namespace, metarange string) (TreeFormat, error) {
-	err := m.Graveler.CheckRoot(ctx, namespace, graveler.MetaRangeID(metarange))
-	if err == nil {
-		return nil, nil
-	}
-	for _, f := range m.Formats {
-		yes, formatErr := f.Recognizes(ctx, namespace, metarange)
-		if formatErr != nil {
-			return nil, fmt.Errorf("look at metarange %s as %s: %w", quoted(metarange), f.Name(), formatErr)
-		}
-		if yes {
-			return f, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: metarange %s in %s: %w", ErrForeignTrees, quoted(metarange), place(namespace), err)
-}
 
 // place shows a namespace. A path has nothing to hide.
 func place(namespace string) string {

@@ -23,22 +23,32 @@ type origin struct {
 	history  *history
 	// root is the first commit that a repository is given which has neither commits nor branches.
 	root *graveler.Commit
-	// tree turns the ID of a metarange into that of a tree.
-	tree func(ctx context.Context, metarange string) (graveler.MetaRangeID, error)
+	// tree turns the metarange of a commit, which has a place in the history, into a tree.
+	tree func(at int32, metarange string) (graveler.MetaRangeID, error)
+	// value turns what is staged into what the target has of it.
+	value func(stagedRow) (graveler.Entry, error)
 }
 
 type originBranch struct {
-	name, token string
+	name        string
+	tokens      []string
+	hidden      bool
 	head, start int32 // where its log begins and ends, in the history
 }
 
 // openOrigin reads the branches of a repository, and makes its graph of rows, which come in any order. What is wrong is noted, and left out if note wants to go on.
-func openOrigin(ctx context.Context, r *reader, row repositoryRow, commits iter.Seq2[commitRow, error], began int64, emptyTree graveler.MetaRangeID, note noteRow) (*origin, error) {
-	o := &origin{reader: r, repositoryRow: row, began: began, tree: func(_ context.Context, metarange string) (graveler.MetaRangeID, error) {
+func (m *Migration) openOrigin(ctx context.Context, s *source, r *reader, row repositoryRow, commits iter.Seq2[commitRow, error], began int64, note noteRow) (*origin, error) {
+	emptyTree := m.emptyTree()
+	o := &origin{reader: r, repositoryRow: row, began: began, value: stagedRow.entry, tree: func(_ int32, metarange string) (graveler.MetaRangeID, error) {
 		return ownTree(metarange, emptyTree), nil
 	}}
+	if s.trees != nil {
+		o.value = func(v stagedRow) (graveler.Entry, error) { return lakeFSEntry(v, row.namespace) }
+	}
 	var err error
-	if o.history, err = readHistory(commits, row.id, began, note); err != nil {
+	if o.history, err = readHistory(commits, began, m.converts(s), func(id string, reason error) error {
+		return note(o.rowError(commitItem, id, reason))
+	}); err != nil {
 		return nil, err
 	}
 	if err := o.readBranches(ctx, note); err != nil {
@@ -46,14 +56,14 @@ func openOrigin(ctx context.Context, r *reader, row repositoryRow, commits iter.
 	}
 	created, err := timeOf(row.created)
 	if err != nil {
-		return o, note(&RowError{Table: repositoriesTable, Repository: row.id, Reason: err})
+		return o, note(o.rowError(settingItem, "", err))
 	}
 	if len(o.history.commits) == 0 && len(o.branches) == 0 {
 		o.root = rootCommit(row.id, created, min(max(created.UnixNano(), 1), began), emptyTree)
 		return o, nil
 	}
 	if !slices.ContainsFunc(o.branches, func(b originBranch) bool { return b.name == row.defaultBranch }) {
-		return o, note(&RowError{Table: repositoriesTable, Repository: row.id, Reason: fmt.Errorf("its default branch %s does not exist", quoted(row.defaultBranch))})
+		return o, note(o.rowError(settingItem, "", fmt.Errorf("its default branch %s does not exist", quoted(row.defaultBranch))))
 	}
 	o.startLogs()
 	return o, nil
@@ -68,13 +78,13 @@ func ownTree(metarange string, emptyTree graveler.MetaRangeID) graveler.MetaRang
 }
 
 func (o *origin) readBranches(ctx context.Context, note noteRow) error {
-	for row, err := range o.reader.branches(ctx, o.id) {
+	for row, err := range o.layout.branches(ctx, o.repositoryRow) {
 		if err != nil {
 			return err
 		}
 		b, err := o.branch(row)
 		if err != nil {
-			if err := note(&RowError{Table: branchesTable, Repository: o.id, Key: row.id, Reason: err}); err != nil {
+			if err := note(o.rowError(branchItem, row.id, err)); err != nil {
 				return err
 			}
 			continue
@@ -88,21 +98,21 @@ func (o *origin) branch(row branchRow) (b originBranch, err error) {
 	if err := graveler.ValidateBranchID(graveler.BranchID(row.id)); err != nil {
 		return b, err
 	}
-	if row.token == nil || *row.token == "" {
+	if len(row.tokens) == 0 {
 		return b, errors.New("it has no staging token")
 	}
-	if row.commit == nil {
+	if row.commit == "" {
 		return b, errors.New("it has no commit")
 	}
-	id, err := parseCommitID(*row.commit)
+	id, err := parseCommitID(row.commit)
 	if err != nil {
 		return b, err
 	}
 	head := o.history.find(id)
 	if head < 0 {
-		return b, fmt.Errorf("its commit %s does not exist", *row.commit)
+		return b, fmt.Errorf("its commit %s does not exist", row.commit)
 	}
-	return originBranch{name: row.id, token: *row.token, head: int32(head)}, nil
+	return originBranch{name: row.id, tokens: row.tokens, hidden: row.hidden, head: int32(head)}, nil
 }
 
 // startLogs divides the history among the logs, the default branch's first.
@@ -132,7 +142,7 @@ func (o *origin) startLogs() {
 // items yields all that the repository has. The first row that cannot be carried over is the last thing that it yields, as an error. What it yields may be kept.
 func (o *origin) items(ctx context.Context) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
-		for _, part := range []func(context.Context, func(*item) bool) error{o.tagItems, o.commitItems, o.branchItems} {
+		for _, part := range []func(context.Context, func(*item) bool) error{o.settingItems, o.tagItems, o.commitItems, o.branchItems} {
 			more := true
 			err := part(ctx, func(i *item) bool {
 				more = yield(i, nil)
@@ -149,16 +159,56 @@ func (o *origin) items(ctx context.Context) iter.Seq2[*item, error] {
 	}
 }
 
-func (o *origin) rowError(k kind, key string, reason error) error {
-	return &RowError{Table: k.table(), Repository: o.id, Key: key, Reason: reason}
+func (o *origin) rowError(k kind, key string, reason error) *RowError {
+	return &RowError{Table: o.table(k), Repository: o.id, Key: key, Reason: reason}
+}
+
+func (o *origin) settingItems(ctx context.Context, emit func(*item) bool) error {
+	settings, err := o.documents(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range settings {
+		if !emit(&item{kind: settingItem, key: s.Name, document: s.Document}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// documents returns the settings as the target keeps them, by name.
+func (o *origin) documents(ctx context.Context) ([]graveler.Setting, error) {
+	row, err := o.settings(ctx, o.repositoryRow)
+	if err != nil {
+		return nil, err
+	}
+	var settings []graveler.Setting
+	add := func(s graveler.Setting, err error) error {
+		if err != nil {
+			return o.rowError(settingItem, "", err)
+		}
+		settings = append(settings, s)
+		return nil
+	}
+	if len(row.rules) > 0 {
+		if err := add(graveler.ProtectionSetting(row.rules)); err != nil {
+			return nil, err
+		}
+	}
+	if len(row.metadata) > 0 {
+		if err := add(graveler.MetadataSetting(row.metadata)); err != nil {
+			return nil, err
+		}
+	}
+	return settings, nil
 }
 
 func (o *origin) tagItems(ctx context.Context, emit func(*item) bool) error {
-	for row, err := range o.tags(ctx, o.id) {
+	for row, err := range o.tags(ctx, o.repositoryRow) {
 		if err != nil {
 			return err
 		}
-		if err := o.checkTag(row); err != nil {
+		if _, err := o.taggedCommit(row); err != nil {
 			return o.rowError(tagItem, row.id, err)
 		}
 		if !emit(&item{kind: tagItem, key: row.id, head: graveler.CommitID(row.commit)}) {
@@ -168,15 +218,17 @@ func (o *origin) tagItems(ctx context.Context, emit func(*item) bool) error {
 	return nil
 }
 
-func (o *origin) checkTag(row tagRow) error {
+// taggedCommit returns the place of the commit that a tag is on.
+func (o *origin) taggedCommit(row tagRow) (int32, error) {
 	if err := graveler.ValidateTagID(graveler.TagID(row.id)); err != nil {
-		return err
+		return 0, err
 	}
 	id, err := parseCommitID(row.commit)
-	if err == nil && o.history.find(id) < 0 {
+	at := o.history.find(id)
+	if err == nil && at < 0 {
 		err = fmt.Errorf("its commit %s does not exist", row.commit)
 	}
-	return err
+	return int32(at), err
 }
 
 func (o *origin) commitItems(ctx context.Context, emit func(*item) bool) error {
@@ -185,11 +237,11 @@ func (o *origin) commitItems(ctx context.Context, emit func(*item) bool) error {
 		return nil
 	}
 	at := int32(0)
-	for row, err := range o.commits(ctx, o.id) {
+	for row, err := range o.commits(ctx, o.repositoryRow) {
 		if err != nil {
 			return err
 		}
-		c, err := o.commit(ctx, row, at)
+		c, err := o.commit(row, at)
 		if err != nil {
 			return o.rowError(commitItem, row.id, err)
 		}
@@ -202,9 +254,8 @@ func (o *origin) commitItems(ctx context.Context, emit func(*item) bool) error {
 }
 
 // commit returns the commit that a row becomes, which is the one at a place in the history.
-func (o *origin) commit(ctx context.Context, row commitRow, at int32) (*graveler.Commit, error) {
-	metadata, err := row.checked()
-	if err != nil {
+func (o *origin) commit(row commitRow, at int32) (*graveler.Commit, error) {
+	if err := row.check(); err != nil {
 		return nil, err
 	}
 	if int(at) >= len(o.history.commits) || string(o.history.id(at)) != row.id {
@@ -214,13 +265,13 @@ func (o *origin) commit(ctx context.Context, row commitRow, at int32) (*graveler
 	if err != nil {
 		return nil, err
 	}
-	tree, err := o.tree(ctx, row.tree)
+	tree, err := o.tree(at, row.tree)
 	if err != nil {
 		return nil, err
 	}
 	c := &graveler.Commit{
 		ID: graveler.CommitID(row.id), Version: graveler.CarriedVersion + row.version, Committer: row.committer, Message: row.message, Tree: tree,
-		CreatedAt: created, Metadata: metadata, Generation: int64(o.history.commits[at].generation), LogTime: o.history.commits[at].logTime,
+		CreatedAt: created, Metadata: row.metadata, Generation: int64(o.history.commits[at].generation), LogTime: o.history.commits[at].logTime,
 	}
 	for _, p := range o.history.parentsOf(at) {
 		c.Parents = append(c.Parents, o.history.id(p))
@@ -238,7 +289,7 @@ func (o *origin) branchItems(ctx context.Context, emit func(*item) bool) error {
 	for _, b := range o.branches {
 		chain := o.history.chain(b.start, b.head)
 		last := len(chain) - 1
-		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.id(b.head), move: o.history.move(chain, last)}) {
+		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.id(b.head), hidden: b.hidden, move: o.history.move(chain, last)}) {
 			return nil
 		}
 		for i := range last {
@@ -247,11 +298,11 @@ func (o *origin) branchItems(ctx context.Context, emit func(*item) bool) error {
 				return nil
 			}
 		}
-		for row, err := range o.staged(ctx, b.token) {
+		for row, err := range o.staged(ctx, b.tokens) {
 			if err != nil {
 				return err
 			}
-			e, err := row.entry()
+			e, err := o.value(row)
 			if err != nil {
 				return o.rowError(entryItem, "branch "+b.name+", key "+string(row.key), err)
 			}

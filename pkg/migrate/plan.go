@@ -25,6 +25,11 @@ type Plan struct {
 	// Left is what is left behind: staged entries of tokens that no branch has, rows of repositories that do not exist, and what this program's own SQL store has in tables beside the old ones; MoreLeft is how many owners there are besides.
 	Left     []LeftBehind
 	MoreLeft int
+	// Lost are files that are missing or damaged, and that a run with AllowMissing goes on without, as far as the plan has found them: it reads the metaranges, and looks which ranges there are.
+	Lost     []Lost
+	MoreLost int
+	// Unlisted are repositories of lakeFS that have too many trees to look at all of them: those that branches and tags show were looked at, and it is not known whether files of others are missing or of none.
+	Unlisted []string
 	// Bare are repositories without commits and branches, which are given an empty first commit.
 	Bare []string
 }
@@ -34,9 +39,20 @@ type PlannedRepository struct {
 	Repository              string
 	Branches, Tags, Commits int64
 	Staged                  int64
+	// Trees are those that are to be converted, of another format.
+	Trees int64
 }
 
 func (p PlannedRepository) rows() int64 { return p.Branches + p.Tags + p.Commits + p.Staged }
+
+// work is what progress counts.
+func (p Plan) work() int64 {
+	n := p.Rows
+	for _, r := range p.Repositories {
+		n += r.Trees
+	}
+	return n
+}
 
 // LeftBehind are rows that are not carried over.
 type LeftBehind struct {
@@ -44,6 +60,8 @@ type LeftBehind struct {
 	// Owner is the token, or the repository, that does not exist; "" for all rows of a table.
 	Owner string
 	Rows  int64
+	// What says what the owner is, or why the rows are left behind, where it is something else.
+	What string
 }
 
 // Err returns what a run would fail with, nil if it would begin.
@@ -75,6 +93,14 @@ func (p *Plan) note(problem error) {
 	p.MoreProblems++
 }
 
+func (p *Plan) lose(l Lost) {
+	if len(p.Lost) < maxProblems {
+		p.Lost = append(p.Lost, l)
+		return
+	}
+	p.MoreLost++
+}
+
 func (p *Plan) leave(l LeftBehind) {
 	if len(p.Left) < maxLeft {
 		p.Left = append(p.Left, l)
@@ -83,21 +109,22 @@ func (p *Plan) leave(l LeftBehind) {
 	p.MoreLeft++
 }
 
-// Plan reads all of the source but what is staged, which the database is asked about, and the roots of the trees that branches and tags show. It writes nothing. An error means that the source or the target cannot be read, or that the tables
-// are none that this program knows; everything else is in the plan.
+// Plan reads all of the source but what is staged, which the database is asked about, and the roots of the trees that branches and tags show; of a source of lakeFS it looks at all trees, as far as what ranges they have. It writes nothing. An
+// error means that the source or the target cannot be read, or that the tables are none that this program knows; everything else is in the plan.
 func (m *Migration) Plan(ctx context.Context) (Plan, error) {
-	s, err := openSource(ctx, m.Source)
+	s, err := m.openSource(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
-	p, err := m.plan(ctx, s, 0)
+	p, err := m.plan(ctx, s, true)
 	return p.Plan, errors.Join(wrapf(err, "plan the migration"), s.close(ctx))
 }
 
-// plan keeps what it reads of the histories, up to so many commits, for whoever goes on with the same source.
-func (m *Migration) plan(ctx context.Context, s *source, keep int) (*planning, error) {
-	p := &planning{Migration: m, source: s, r: s.main, keep: keep, origins: map[string]*origin{}}
-	for _, step := range []func(context.Context) error{p.target, p.repositories, p.tokens, p.leftBehind, p.sideTables, p.stagedRows, p.size} {
+// plan looks at everything, or keeps what it reads of the histories for a run, up to keptCommits.
+func (m *Migration) plan(ctx context.Context, s *source, everything bool) (*planning, error) {
+	p := &planning{Migration: m, source: s, r: s.main, everything: everything, keep: keptCommits, origins: map[string]*origin{}, owners: map[string]branchName{}}
+	p.SchemaVersion = s.version
+	for _, step := range []func(context.Context) error{p.target, p.repositories, p.leftBehind, p.stagedRows, p.size} {
 		if err := step(ctx); err != nil {
 			return &planning{}, err
 		}
@@ -112,19 +139,23 @@ type planning struct {
 	Plan
 	source  *source
 	r       *reader
-	folders map[string]string // by last name: which repository has it
+	owners  map[string]branchName // by staging token
+	folders map[string]string     // by last name, or of lakeFS by namespace: which repository has it
 	began   int64
-	keep    int                // commits that may be kept yet
-	origins map[string]*origin // by repository
+	// everything: nobody runs what is planned, so that there is time to look at all files, and nothing to keep.
+	everything bool
+	keep       int                // commits that may be kept yet
+	origins    map[string]*origin // by repository
 }
+
+// branchName is a branch of any repository.
+type branchName struct{ repository, branch string }
 
 // target looks whether the target is empty, or this migration's own.
 func (p *planning) target(ctx context.Context) (err error) {
-	p.SchemaVersion, _, err = p.r.schema(ctx)
-	if err != nil {
-		return err
-	}
-	if p.InPlace {
+	if p.InPlace && p.source.trees != nil {
+		p.note(ErrConverted)
+	} else if p.InPlace {
 		marker, err := cutover.Read(ctx, p.r.conn)
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ func TestWhateverHappensToARunTheResultIsTheSame(t *testing.T) {
 		}
 		s.fill(t, p)
 		for range rapid.IntRange(0, 4).Draw(t, "cuts") {
-			cutOff(t, s)
+			cutOff(t, s, s.kv)
 			if p.Repositories > 0 && rapid.IntRange(0, 3).Draw(t, "change") == 0 {
 				changeSource(t, s)
 			}
@@ -88,13 +88,19 @@ func repositoryUIDs(t fataler, s *sides) map[graveler.RepositoryID]string {
 	return uids
 }
 
+// migrating makes migrations into one target.
+type migrating interface {
+	migration(t fataler) *migrate.Migration
+	over(t fataler, store kv.Store) *migrate.Migration
+}
+
 // cutOff runs a migration that does not get far, if it does not get through.
-func cutOff(t *rapid.T, s *sides) {
+func cutOff(t *rapid.T, s migrating, store kv.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var m *migrate.Migration
 	if rapid.Bool().Draw(t, "dies") {
-		m = s.over(t, dying(s.kv, int64(rapid.IntRange(1, 600).Draw(t, "write")), rapid.Bool().Draw(t, "landed")))
+		m = s.over(t, dying(store, int64(rapid.IntRange(1, 600).Draw(t, "write")), rapid.Bool().Draw(t, "landed")))
 	} else {
 		m = s.migration(t)
 		calls, at := 0, rapid.IntRange(1, 8).Draw(t, "progress")

@@ -26,6 +26,7 @@ const (
 	sourceKey          = "source"
 	repositoriesPrefix = "repositories/"
 	treesPrefix        = "trees/"
+	lossesPrefix       = "lost/"
 	copiesPrefix       = "copies/"
 )
 
@@ -42,6 +43,8 @@ func Decode(partition string, key, value []byte) (proto.Message, bool) {
 		m = &migratepb.MigratedRepositoryData{}
 	case treesPrefix:
 		m = &migratepb.MigratedTreeData{}
+	case lossesPrefix:
+		m = &migratepb.LostFileData{}
 	case copiesPrefix:
 		m = &migratepb.CopiedRepositoryData{}
 	default:
@@ -133,8 +136,6 @@ func (r records) repositories(ctx context.Context) iter.Seq2[*migratepb.Migrated
 		}
 	}
 }
-
-func treeKey(uid, metarange string) string { return treesPrefix + uid + "/" + metarange }
 
 // branchUID makes the UID of a branch: the same whenever the load is taken up again, and before those of branches that are made later.
 func branchUID(began int64, repositoryUID, branch string) string {

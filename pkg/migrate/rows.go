@@ -3,92 +3,45 @@
 package migrate
 
 import (
-	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Rows as the tables have them. Names compare as byte strings here, whatever the database's collation is.
+// Rows as every layout gives them. Names compare as byte strings. A time is zero where there is none.
 
 type repositoryRow struct {
 	id, namespace, defaultBranch string
-	created                      pgtype.Timestamptz
+	uid                          string // of this instance, where the layout has that
+	created                      time.Time
+	readOnly                     bool
 }
 
 type branchRow struct {
-	id            string
-	token, commit *string
+	id     string
+	tokens []string // that have what is uncommitted, the first one in front of the next
+	commit string
+	hidden bool
 }
 
 type tagRow struct{ id, commit string }
 
 type commitRow struct {
 	id, committer, message, tree string
-	created                      pgtype.Timestamptz
-	metadata                     []byte // JSON; nil: SQL NULL
-	parents                      pgtype.FlatArray[pgtype.Text]
+	created                      time.Time
+	metadata                     map[string]string
+	parents                      []string // in the order of the row
 	version                      int
+	badMetadata, badParents      error // why these cannot be read
 }
 
-type stagedRow struct{ key, identity, data []byte }
-
-func (r *reader) repositories(ctx context.Context) iter.Seq2[repositoryRow, error] {
-	return rowsOf(ctx, r, repositoriesTable, func(rows pgx.Rows) (v repositoryRow, err error) {
-		return v, rows.Scan(&v.id, &v.namespace, &v.defaultBranch, &v.created)
-	}, `SELECT id, storage_namespace, default_branch, creation_date FROM graveler_repositories ORDER BY id COLLATE "C"`)
-}
-
-func (r *reader) branches(ctx context.Context, repo string) iter.Seq2[branchRow, error] {
-	return rowsOf(ctx, r, branchesTable, func(rows pgx.Rows) (v branchRow, err error) {
-		return v, rows.Scan(&v.id, &v.token, &v.commit)
-	}, `SELECT id, staging_token, commit_id FROM graveler_branches WHERE repository_id = $1 ORDER BY id COLLATE "C"`, repo)
-}
-
-func (r *reader) tags(ctx context.Context, repo string) iter.Seq2[tagRow, error] {
-	return rowsOf(ctx, r, tagsTable, func(rows pgx.Rows) (v tagRow, err error) {
-		return v, rows.Scan(&v.id, &v.commit)
-	}, `SELECT id, coalesce(commit_id, '') FROM graveler_tags WHERE repository_id = $1 ORDER BY id COLLATE "C"`, repo)
-}
-
-// commitLinks yields the commits with what the graph of them needs, in any order: sorting them takes the database longer than the rest.
-func (r *reader) commitLinks(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
-	return rowsOf(ctx, r, commitsTable, func(rows pgx.Rows) (v commitRow, err error) {
-		return v, rows.Scan(&v.id, &v.created, &v.parents, &v.version)
-	}, `SELECT id, creation_date, parents, version FROM graveler_commits WHERE repository_id = $1`, repo)
-}
-
-const selectCommits = `SELECT id, committer, message, meta_range_id, creation_date, metadata, parents, version FROM graveler_commits WHERE repository_id = $1`
-
-func scanCommit(rows pgx.Rows) (v commitRow, err error) {
-	return v, rows.Scan(&v.id, &v.committer, &v.message, &v.tree, &v.created, &v.metadata, &v.parents, &v.version)
-}
-
-func (r *reader) commits(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
-	return rowsOf(ctx, r, commitsTable, scanCommit, selectCommits+` ORDER BY id COLLATE "C"`, repo)
-}
-
-// unsortedCommits yields the commits in any order.
-func (r *reader) unsortedCommits(ctx context.Context, repo string) iter.Seq2[commitRow, error] {
-	return rowsOf(ctx, r, commitsTable, scanCommit, selectCommits, repo)
-}
-
-func (r *reader) staged(ctx context.Context, token string) iter.Seq2[stagedRow, error] {
-	return rowsOf(ctx, r, stagingTable, func(rows pgx.Rows) (v stagedRow, err error) {
-		return v, rows.Scan(&v.key, &v.identity, &v.data)
-	}, `SELECT key, identity, data FROM graveler_staging_kv WHERE staging_token = $1 ORDER BY key`, token)
-}
+type stagedRow struct{ key, identity, data []byte } // identity nil: a tombstone
 
 // commitHash is a commit ID in the memory that it needs.
 type commitHash [32]byte
@@ -105,12 +58,12 @@ func (h commitHash) id() graveler.CommitID { return graveler.CommitID(hex.Encode
 
 // appendParents adds the parents of a row in order, the main parent first: rows of version 0 have it last.
 func (row commitRow) appendParents(to []commitHash) ([]commitHash, error) {
+	if row.badParents != nil {
+		return to, row.badParents
+	}
 	first := len(to)
 	for _, p := range row.parents {
-		if !p.Valid {
-			return to, errors.New("a parent is NULL")
-		}
-		h, err := parseCommitID(p.String)
+		h, err := parseCommitID(p)
 		if err != nil {
 			return to, fmt.Errorf("parent: %w", err)
 		}
@@ -132,51 +85,37 @@ func (row commitRow) appendParents(to []commitHash) ([]commitHash, error) {
 }
 
 // timeOf returns an instant that nanoseconds since the epoch can say.
-func timeOf(t pgtype.Timestamptz) (time.Time, error) {
+func timeOf(t time.Time) (time.Time, error) {
 	first, last := time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
-	if !t.Valid || t.InfinityModifier != pgtype.Finite || t.Time.Before(first) || t.Time.After(last) {
+	if t.Before(first) || t.After(last) {
 		return time.Time{}, errors.New("its creation date is none between the years 1678 and 2262")
 	}
-	return t.Time.UTC(), nil
+	return t.UTC(), nil
 }
 
 // maxCommitBytes is how much text a commit may have, so that its record fits every engine.
 const maxCommitBytes = 240 << 10
 
-// checked returns the metadata of a row, or why it cannot become a commit, apart from its place in the history.
-func (row commitRow) checked() (map[string]string, error) {
-	size := len(row.committer) + len(row.message) + len(row.metadata) + 70*len(row.parents)
+// check says why a row cannot become a commit, apart from its place in the history.
+func (row commitRow) check() error {
+	size := len(row.committer) + len(row.message) + 70*len(row.parents)
+	valid := utf8.ValidString(row.committer) && utf8.ValidString(row.message)
+	const perPair = 8 // what one takes in a record besides its text
+	for k, v := range row.metadata {
+		size += len(k) + len(v) + perPair
+		valid = valid && utf8.ValidString(k) && utf8.ValidString(v)
+	}
 	switch {
+	case row.badMetadata != nil:
+		return row.badMetadata
 	case size > maxCommitBytes:
-		return nil, fmt.Errorf("%w: committer, message and metadata of %d bytes, at most %d are allowed", graveler.ErrTooLarge, size, maxCommitBytes)
-	case !utf8.ValidString(row.committer) || !utf8.ValidString(row.message) || !utf8.Valid(row.metadata):
-		return nil, errors.New("committer, message or metadata is not UTF-8")
+		return fmt.Errorf("%w: committer, message and metadata of %d bytes, at most %d are allowed", graveler.ErrTooLarge, size, maxCommitBytes)
+	case !valid:
+		return errors.New("committer, message or metadata is not UTF-8")
 	case row.tree != "" && (!utf8.ValidString(row.tree) || len(row.tree) > graveler.MaxKeyBytes):
-		return nil, fmt.Errorf("%w: metarange ID", graveler.ErrInvalidValue)
+		return fmt.Errorf("%w: metarange ID", graveler.ErrInvalidValue)
 	}
-	return row.pairs()
-}
-
-// pairs decodes the metadata: SQL NULL and JSON null are none.
-func (row commitRow) pairs() (map[string]string, error) {
-	var pairs map[string]*string
-	if row.metadata == nil {
-		return nil, nil
-	}
-	if err := json.Unmarshal(row.metadata, &pairs); err != nil {
-		return nil, errors.New("its metadata is not an object of strings")
-	}
-	if len(pairs) == 0 {
-		return nil, nil
-	}
-	m := make(map[string]string, len(pairs))
-	for k, v := range pairs {
-		if v == nil {
-			return nil, fmt.Errorf("its metadata has null for %s", quoted(k))
-		}
-		m[k] = *v
-	}
-	return m, nil
+	return nil
 }
 
 // entry returns the entry that a row stages. A tombstone has no identity, which is NULL, and no data, whether that is NULL or empty.

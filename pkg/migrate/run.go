@@ -17,11 +17,13 @@ import (
 // Report says what a run did.
 type Report struct {
 	Plan         Plan
-	Copied       int   // repositories that are complete now and were not before
-	Resumed      int   // of these, those of which a part was there before
-	Restarted    int   // of these, those that were begun anew, since the part that was there was not what the source has now
-	AlreadyThere int   // repositories that an earlier run completed
-	Rows         int64 // that were written
+	Copied       int    // repositories that are complete now and were not before
+	Resumed      int    // of these, those of which a part was there before
+	Restarted    int    // of these, those that were begun anew, since the part that was there was not what the source has now
+	AlreadyThere int    // repositories that an earlier run completed
+	Rows         int64  // that were written
+	Trees        int64  // that were converted
+	Lost         []Lost // files that were left out, of all repositories that this run has completed
 }
 
 // Run carries over every repository of the source that is not yet complete in the target, as of one instant. It plans first, and refuses what the plan finds (Plan.Err) before it writes anything. Nobody sees a repository before it is complete and
@@ -32,7 +34,7 @@ type Report struct {
 //
 // Another run of the same migration is refused with ErrRunning.
 func (m *Migration) Run(ctx context.Context) (Report, error) {
-	s, err := openSource(ctx, m.Source)
+	s, err := m.openSource(ctx)
 	if err != nil {
 		return Report{}, err
 	}
@@ -57,7 +59,7 @@ type running struct {
 const keptCommits = 1 << 20
 
 func (r *running) run(ctx context.Context) (err error) {
-	planned, err := r.plan(ctx, r.source, keptCommits)
+	planned, err := r.plan(ctx, r.source, false)
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (r *running) run(ctx context.Context) (err error) {
 	if err := r.source.lock(ctx, r.note.Uid); err != nil {
 		return err
 	}
-	r.done = Progress{Of: r.report.Plan.Rows, OfRepositories: len(r.report.Plan.Repositories)}
+	r.done = Progress{Of: r.report.Plan.work(), OfRepositories: len(r.report.Plan.Repositories)}
 	var rows []repositoryRow
 	inSource := map[string]bool{}
 	for row, err := range r.source.main.repositories(ctx) {
@@ -131,6 +133,9 @@ func (r *running) removeGone(ctx context.Context, inSource map[string]bool) erro
 		}
 		if err := r.undo(ctx, note); err != nil {
 			return fmt.Errorf("remove repository %s, which the source has no more: %w", note.Repository, err)
+		}
+		if err := r.records().forget(ctx, note.Uid); err != nil {
+			return err
 		}
 		if err := r.records().remove(ctx, repositoriesPrefix+note.Repository); err != nil {
 			return err

@@ -6,111 +6,116 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/moraine-store/moraine/pkg/kv"
-	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
-// The tables that are read.
-const (
-	repositoriesTable = "graveler_repositories"
-	branchesTable     = "graveler_branches"
-	commitsTable      = "graveler_commits"
-	tagsTable         = "graveler_tags"
-	stagingTable      = "graveler_staging_kv"
-	schemaTable       = "schema_migrations"
-)
+// lakeFSPrefix stands before the URL of a database that lakeFS keeps.
+const lakeFSPrefix = "lakefs+"
 
-func tables() []string {
-	return []string{repositoriesTable, branchesTable, commitsTable, tagsTable, stagingTable}
-}
-
-// source is the SQL side at one instant. Its own connection keeps the snapshot that all readers share.
+// source is a database at one instant. Its own connection keeps the snapshot that all readers share.
 type source struct {
-	config *pgx.ConnConfig
-	main   *reader
-	id     string // which database it is
-	snap   string
+	config  *pgx.ConnConfig
+	lakeFS  bool // it is one that lakeFS keeps
+	main    *reader
+	on      func(connection) layout // how the rows are laid out
+	version int64                   // of that
+	id      string                  // which database it is
+	snap    string
+	trees   *lakeFSTrees // nil: not of lakeFS
 }
 
-// openSource connects, makes sure that the tables are there and of the known version, and takes the snapshot.
-func openSource(ctx context.Context, url string) (*source, error) {
-	s, err := connectSource(ctx, url)
+// openSource connects, makes sure that what is there is of a known version, and takes the snapshot.
+func (m *Migration) openSource(ctx context.Context) (*source, error) {
+	s, err := connectSource(ctx, m.Source)
 	if err != nil {
 		return nil, err
 	}
-	err = s.checkSchema(ctx)
-	if err == nil {
+	if s.lakeFS {
+		s.trees = newLakeFSTrees(m.SourceBlocks, m.BlockEngines)
+	}
+	if err = s.checkSchema(ctx); err == nil {
 		err = s.takeSnapshot(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("source %s: %w", kv.Redact(url), err), s.close(ctx))
+		return nil, errors.Join(fmt.Errorf("source %s: %w", kv.Redact(m.Source), err), s.close(ctx))
 	}
 	return s, nil
 }
 
 func connectSource(ctx context.Context, url string) (*source, error) {
-	url = strings.TrimPrefix(url, "sql+")
-	if scheme, _, _ := strings.Cut(url, ":"); scheme != "postgres" && scheme != "postgresql" {
+	bare, lakeFS := strings.CutPrefix(url, lakeFSPrefix)
+	if !lakeFS {
+		bare = strings.TrimPrefix(url, "sql+")
+	}
+	if scheme, _, _ := strings.Cut(bare, ":"); scheme != "postgres" && scheme != "postgresql" {
 		return nil, fmt.Errorf("source %s: %w", kv.Redact(url), ErrInvalidSource)
 	}
-	config, err := pgx.ParseConfig(url)
+	config, err := pgx.ParseConfig(bare)
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", kv.Redact(url), ErrInvalidSource) // without the text, which may be shown with a password
 	}
-	s := &source{config: config}
-	if s.main, err = s.connect(ctx); err != nil {
+	s := &source{config: config, lakeFS: lakeFS}
+	conn, err := s.connect(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", kv.Redact(url), err)
 	}
+	s.main = &reader{connection: conn}
 	return s, nil
 }
 
-func (s *source) connect(ctx context.Context) (*reader, error) {
+func (s *source) connect(ctx context.Context) (connection, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
-		return nil, err
+		return connection{}, err
 	}
-	r := &reader{conn}
+	c := connection{conn}
 	// A snapshot is held for as long as the copy takes.
-	if err := r.exec(ctx, "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'; SET timezone = 'UTC'"); err != nil {
-		return nil, errors.Join(err, r.close(ctx))
+	if err := c.exec(ctx, "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'; SET timezone = 'UTC'"); err != nil {
+		return c, errors.Join(err, c.close(ctx))
 	}
-	return r, nil
+	return c, nil
 }
 
-func (s *source) close(ctx context.Context) error { return s.main.close(ctx) }
+func (s *source) close(ctx context.Context) error {
+	err := s.main.close(ctx)
+	if s.trees != nil {
+		err = errors.Join(err, s.trees.close())
+	}
+	return err
+}
 
-// checkSchema looks for the tables and their version.
+// checkSchema finds out how the rows are laid out, and whether this program knows that.
 func (s *source) checkSchema(ctx context.Context) error {
-	for _, table := range append(tables(), schemaTable) {
-		exists, err := s.main.hasTable(ctx, table)
+	layouts := []func(context.Context, connection) (*foundLayout, error){findTables}
+	if s.lakeFS {
+		layouts = []func(context.Context, connection) (*foundLayout, error){findKeyValue, findTables}
+	}
+	for _, find := range layouts {
+		found, err := find(ctx, s.main.connection)
 		if err != nil {
 			return err
 		}
-		if !exists {
-			return fmt.Errorf("%w %s", ErrMissingTable, table)
+		if found == nil {
+			continue
 		}
+		s.on, s.version, s.main.layout = found.on, found.version, found.on(s.main.connection)
+		prefix := ""
+		if s.lakeFS {
+			prefix = "lakefs:" // the same tables become something else
+		}
+		// The database and the table in it; a name alone could be that of another.
+		const which = "SELECT format('%s%s:%s:%s', $1::text, current_database(), (SELECT oid FROM pg_database WHERE datname = current_database()), to_regclass($2)::oid)"
+		return wrapf(s.main.conn.QueryRow(ctx, which, prefix, found.table).Scan(&s.id), "ask which database it is")
 	}
-	version, dirty, err := s.main.schema(ctx)
-	switch {
-	case err != nil:
-		return err
-	case version != sqlstore.TablesVersion:
-		return fmt.Errorf("%w: %d, this program reads version %d", ErrUnknownSchema, version, sqlstore.TablesVersion)
-	case dirty:
-		return fmt.Errorf("%w (version %d)", ErrDirtySchema, version)
-	}
-	// The database and the table in it; a name alone could be that of another.
-	err = s.main.conn.QueryRow(ctx, "SELECT format('%s:%s:%s', current_database(), (SELECT oid FROM pg_database WHERE datname = current_database()), to_regclass($1)::oid)", repositoriesTable).Scan(&s.id)
-	return wrapf(err, "ask which database it is")
+	return nil // findTables has said what is missing
 }
 
-// takeSnapshot begins the transaction whose view of the tables all readers get.
+// takeSnapshot begins the transaction whose view of the rows all readers get.
 func (s *source) takeSnapshot(ctx context.Context) error {
 	if err := s.main.begin(ctx); err != nil {
 		return err
@@ -120,18 +125,18 @@ func (s *source) takeSnapshot(ctx context.Context) error {
 
 // reader opens another connection on the snapshot.
 func (s *source) reader(ctx context.Context) (*reader, error) {
-	r, err := s.connect(ctx)
+	c, err := s.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect a reader: %w", err)
 	}
-	err = r.begin(ctx)
+	err = c.begin(ctx)
 	if err == nil {
-		err = r.exec(ctx, "SET TRANSACTION SNAPSHOT '"+strings.ReplaceAll(s.snap, "'", "''")+"'")
+		err = c.exec(ctx, "SET TRANSACTION SNAPSHOT '"+strings.ReplaceAll(s.snap, "'", "''")+"'")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("share the snapshot: %w", err), r.close(ctx))
+		return nil, errors.Join(fmt.Errorf("share the snapshot: %w", err), c.close(ctx))
 	}
-	return r, nil
+	return &reader{c, s.on(c)}, nil
 }
 
 // lockNotAvailable is how PostgreSQL says that it has waited for a lock for long enough.
@@ -150,57 +155,38 @@ func (s *source) lock(ctx context.Context, uid string) error {
 	return wrapf(err, "lock the migration")
 }
 
-// reader is one connection. It reads one thing at a time.
-type reader struct{ conn *pgx.Conn }
-
-func (r *reader) close(ctx context.Context) error {
-	return r.conn.Close(context.WithoutCancel(ctx))
+// reader is one connection, and the rows as they are laid out there. It reads one thing at a time.
+type reader struct {
+	connection
+	layout
 }
 
-func (r *reader) exec(ctx context.Context, sql string) error {
-	_, err := r.conn.Exec(ctx, sql)
+// connection is one to the database.
+type connection struct{ conn *pgx.Conn }
+
+func (c connection) close(ctx context.Context) error {
+	return c.conn.Close(context.WithoutCancel(ctx))
+}
+
+func (c connection) exec(ctx context.Context, sql string) error {
+	_, err := c.conn.Exec(ctx, sql)
 	return err
 }
 
-func (r *reader) begin(ctx context.Context) error {
-	return wrapf(r.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), "begin to read")
+func (c connection) begin(ctx context.Context) error {
+	return wrapf(c.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), "begin to read")
 }
 
-func (r *reader) hasTable(ctx context.Context, table string) (exists bool, err error) {
-	err = r.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&exists)
+func (c connection) hasTable(ctx context.Context, table string) (exists bool, err error) {
+	err = c.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&exists)
 	return exists, wrapf(err, "look for table %s", table)
 }
 
-// schema returns the version of the tables, 0 where none is noted.
-func (r *reader) schema(ctx context.Context) (version int64, dirty bool, err error) {
-	err = r.conn.QueryRow(ctx, "SELECT coalesce(max(version), 0), coalesce(bool_or(dirty), false) FROM schema_migrations").Scan(&version, &dirty)
-	return version, dirty, wrapf(err, "read the version of the tables")
-}
-
-// rowsOf yields the rows of a query as they come. An error, also one in the middle of the rows, is the last thing that it yields.
-func rowsOf[T any](ctx context.Context, r *reader, table string, scan func(pgx.Rows) (T, error), sql string, args ...any) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		rows, err := r.conn.Query(ctx, sql, args...)
-		if err != nil {
-			yield(none, fmt.Errorf("read %s: %w", table, err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			v, err := scan(rows)
-			if err != nil {
-				yield(none, fmt.Errorf("read %s: %w", table, err))
-				return
-			}
-			if !yield(v, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(none, fmt.Errorf("read %s: %w", table, err))
-		}
-	}
+// tableBytes is what a table takes, with its indexes and partitions.
+func (c connection) tableBytes(ctx context.Context, table string) (bytes int64, err error) {
+	const sql = `SELECT greatest(pg_total_relation_size($1::regclass), (SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_partition_tree($1::regclass)))`
+	err = c.conn.QueryRow(ctx, sql, table).Scan(&bytes)
+	return bytes, wrapf(err, "size of %s", table)
 }
 
 func wrapf(err error, format string, args ...any) error {

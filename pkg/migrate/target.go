@@ -13,7 +13,7 @@ import (
 // targetItems yields all that a repository of the target has, in the order of origin.items, as it is stored. What has come about since the migration is among it.
 func (m *Migration) targetItems(ctx context.Context, repo *graveler.Repository) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
-		for _, part := range []func(context.Context, *graveler.Repository, func(*item) bool) error{m.targetTags, m.targetCommits, m.targetBranches} {
+		for _, part := range []func(context.Context, *graveler.Repository, func(*item) bool) error{m.targetSettings, m.targetTags, m.targetCommits, m.targetBranches} {
 			more := true
 			err := part(ctx, repo, func(i *item) bool {
 				more = yield(i, nil)
@@ -28,6 +28,25 @@ func (m *Migration) targetItems(ctx context.Context, repo *graveler.Repository) 
 			}
 		}
 	}
+}
+
+func (m *Migration) targetSettings(ctx context.Context, repo *graveler.Repository, emit func(*item) bool) error {
+	for name, err := range m.refs().ScanSettings(ctx, repo) {
+		if err != nil {
+			return err
+		}
+		document, _, err := m.refs().GetSetting(ctx, repo, name)
+		if errors.Is(err, graveler.ErrSettingNotFound) {
+			continue // it was removed just now
+		}
+		if err != nil {
+			return err
+		}
+		if !emit(&item{kind: settingItem, key: name, document: document}) {
+			return nil
+		}
+	}
+	return nil
 }
 
 func (m *Migration) targetTags(ctx context.Context, repo *graveler.Repository, emit func(*item) bool) error {
@@ -72,7 +91,7 @@ func (m *Migration) targetBranch(ctx context.Context, repo *graveler.Repository,
 	if b.Base != "" || b.State != graveler.BranchLive {
 		extra++
 	}
-	if !emit(&item{kind: branchItem, branch: string(b.ID), head: b.Head, move: b.LastMove, extra: extra}) {
+	if !emit(&item{kind: branchItem, branch: string(b.ID), head: b.Head, hidden: b.Hidden, move: b.LastMove, extra: extra}) {
 		return false, nil
 	}
 	for move, err := range m.refs().ScanMoves(ctx, repo, b.UID, 0, b.LastMove.Time-1) {

@@ -4,13 +4,8 @@ package migrate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"iter"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -41,6 +36,7 @@ type VerifiedRepository struct {
 	Kinds       []VerifiedKind
 	Differences int64
 	First       []Difference // the first of them
+	Lost        []Lost       // what a run with AllowMissing left out; verified is what is there without
 }
 
 // VerifiedKind compares what a repository has of one kind: the numbers, and the SHA-256 of all of it in order.
@@ -66,10 +62,10 @@ func (d Difference) String() string {
 // shownDifferences is how many differences of a repository are named.
 const shownDifferences = 10
 
-// Verify reads the source as of now and the target side by side and compares them row by row: repositories, tags, commits as they should have become, branches with their logs, and what is staged on them, byte by byte. What was written on either side
+// Verify reads the source as of now and the target side by side and compares them row by row: repositories, tags, commits as they should have become, branches with their logs, and what is staged on them, byte by byte; and of trees that were converted every entry. What was written on either side
 // since the migration is a difference. It writes nothing. ErrNotMigrated means that the target has nothing of this source; differences are no error of it: see Verified.Err.
 func (m *Migration) Verify(ctx context.Context) (Verified, error) {
-	s, err := openSource(ctx, m.Source)
+	s, err := m.openSource(ctx)
 	if err != nil {
 		return Verified{}, err
 	}
@@ -180,15 +176,21 @@ func (v *verifying) repository(ctx context.Context, reader *reader, row reposito
 	if err := v.compareRecords(c, row, stored); err != nil {
 		return c.result, err
 	}
-	o, err := openOrigin(ctx, reader, row, reader.commitLinks(ctx, row.id), v.note.Began, v.emptyTree(), func(e *RowError) error { return e })
+	o, err := v.openOrigin(ctx, v.source, reader, row, reader.commitLinks(ctx, row), v.note.Began, func(e *RowError) error { return e })
 	if err != nil {
 		return c.result, err
 	}
-	if err := v.useTreeNotes(ctx, o, stored); err != nil {
+	t, err := v.convertedTrees(ctx, o, stored)
+	if err != nil {
 		return c.result, err
 	}
-	err = c.run(ahead(o.items(ctx)), ahead(v.targetItems(ctx, stored)), func(rows int64) { v.advance(rows, 0) })
-	return c.result, err
+	if t != nil {
+		o.tree = t.treeOf(o)
+	}
+	if err := c.run(ahead(o.items(ctx)), ahead(v.targetItems(ctx, stored)), func(rows int64) { v.advance(rows, 0) }); err != nil || t == nil {
+		return c.result, err
+	}
+	return c.result, t.compare(ctx, c)
 }
 
 // compareRecords compares the records of the repositories.
@@ -196,152 +198,13 @@ func (v *verifying) compareRecords(c *comparing, row repositoryRow, stored *grav
 	created, err := timeOf(row.created)
 	switch {
 	case err != nil:
-		return &RowError{Table: repositoriesTable, Key: row.id, Reason: err}
+		return &RowError{Table: v.source.main.table(settingItem), Key: row.id, Reason: err}
 	case string(stored.DefaultBranch) != row.defaultBranch:
 		c.differ(nil, fmt.Sprintf("its default branch is %s, in the target %s", row.defaultBranch, stored.DefaultBranch))
 	case !stored.CreatedAt.Equal(created):
 		c.differ(nil, fmt.Sprintf("it was created at %s, in the target at %s", created, stored.CreatedAt))
+	case stored.ReadOnly != row.readOnly:
+		c.differ(nil, fmt.Sprintf("it is read-only: %t, in the target %t", row.readOnly, stored.ReadOnly))
 	}
 	return nil
-}
-
-// useTreeNotes lets converted trees count as what they were converted to.
-func (v *verifying) useTreeNotes(ctx context.Context, o *origin, stored *graveler.Repository) error {
-	note, err := v.records().repository(ctx, o.id)
-	if err != nil || note == nil || !note.Converted {
-		return err
-	}
-	o.tree = func(ctx context.Context, metarange string) (graveler.MetaRangeID, error) {
-		if metarange == "" {
-			return v.emptyTree(), nil
-		}
-		tree := &migratepb.MigratedTreeData{}
-		_, err := v.records().get(ctx, treeKey(stored.UID, metarange), tree)
-		return graveler.MetaRangeID(tree.Tree), err
-	}
-	return nil
-}
-
-// comparing goes through the items of two sides.
-type comparing struct {
-	result VerifiedRepository
-	sums   [kinds][2]hash.Hash
-	counts [kinds][2]int64
-	buf    [2][]byte
-}
-
-func (c *comparing) run(source, target iter.Seq2[*item, error], advance func(int64)) error {
-	for k := range c.sums {
-		c.sums[k] = [2]hash.Hash{sha256.New(), sha256.New()}
-	}
-	left, stopLeft := iter.Pull2(source)
-	defer stopLeft()
-	right, stopRight := iter.Pull2(target)
-	defer stopRight()
-	a, err, more := left()
-	if err != nil {
-		return fmt.Errorf("source: %w", err)
-	}
-	b, err, also := right()
-	if err != nil {
-		return fmt.Errorf("target: %w", err)
-	}
-	for rows := int64(1); more || also; rows++ {
-		order := 0
-		switch {
-		case !also:
-			order = -1
-		case !more:
-			order = 1
-		default:
-			order = a.compare(b)
-		}
-		if order <= 0 {
-			c.note(a, 0)
-		}
-		if order >= 0 {
-			c.note(b, 1)
-		}
-		switch {
-		case order < 0:
-			c.differ(a, "it is not in the target")
-		case order > 0:
-			c.differ(b, "it is only in the target")
-		case string(c.buf[0]) != string(c.buf[1]):
-			c.differ(a, unlike(a, b))
-		}
-		if order <= 0 {
-			if a, err, more = left(); err != nil {
-				return fmt.Errorf("source: %w", err)
-			}
-		}
-		if order >= 0 {
-			if b, err, also = right(); err != nil {
-				return fmt.Errorf("target: %w", err)
-			}
-		}
-		if rows%reportRows == 0 {
-			advance(reportRows)
-		}
-	}
-	for k := range kinds {
-		sum := func(side int) string { return hex.EncodeToString(c.sums[k][side].Sum(nil)) }
-		c.result.Kinds = append(c.result.Kinds, VerifiedKind{k.String(), c.counts[k][0], c.counts[k][1], sum(0), sum(1)})
-	}
-	return nil
-}
-
-// note adds an item to what is known of a side.
-func (c *comparing) note(i *item, side int) {
-	c.buf[side] = i.append(c.buf[side][:0])
-	c.sums[i.kind][side].Write(c.buf[side])
-	c.counts[i.kind][side]++
-}
-
-func (c *comparing) differ(i *item, what string) {
-	c.result.Differences++
-	if len(c.result.First) >= shownDifferences {
-		return
-	}
-	d := Difference{Repository: c.result.Repository, What: what}
-	if i != nil {
-		d.Kind, d.Key = i.kind.String(), i.name()
-	}
-	c.result.First = append(c.result.First, d)
-}
-
-// name is what people call an item.
-func (i *item) name() string {
-	switch i.kind {
-	case branchItem:
-		return i.branch
-	case moveItem:
-		return i.branch + " at " + strconv.FormatInt(i.move.Time, 10)
-	case entryItem:
-		return i.branch + ":" + i.key
-	default:
-		return i.key
-	}
-}
-
-// unlike says in what two items of one name differ.
-func unlike(a, b *item) string {
-	switch {
-	case a.kind == commitItem && a.digest == b.digest:
-		return "the digest that was taken of it is another in the target"
-	case a.kind == commitItem:
-		return "its fields differ"
-	case a.kind == entryItem && (a.value == nil) != (b.value == nil):
-		return "it is a deletion on one side only"
-	case a.kind == entryItem && string(a.value.Identity) == string(b.value.Identity):
-		return "its data differs"
-	case a.kind == entryItem:
-		return "its identity differs"
-	case a.head != b.head:
-		return fmt.Sprintf("it is on commit %s, in the target on %s", a.head, b.head)
-	case a.extra != b.extra:
-		return "the target has more uncommitted changes, in items that were sealed since"
-	default:
-		return "its moves differ"
-	}
 }

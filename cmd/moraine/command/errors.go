@@ -20,6 +20,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 	"github.com/moraine-store/moraine/pkg/migrate"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
 )
 
 const (
@@ -50,9 +51,12 @@ func exitCodes() []struct {
 		{migrate.ErrForeignTrees, exitFailed},
 		{migrate.ErrDiffers, exitFailed},
 		{migrate.ErrInvalidSource, exitUsage},
+		{lakefs.ErrUnknownVersion, exitFailed},
+		{lakefs.ErrInvalidRecord, exitFailed},
 		{migrate.ErrNotMigrated, exitNotFound},
 		{migrate.ErrTargetTaken, exitConflict},
 		{migrate.ErrRunning, exitConflict},
+		{migrate.ErrConverted, exitUsage},
 		{migrate.ErrNotCutOver, exitConflict},
 		{migrate.ErrSealed, exitConflict},
 		{cutover.ErrCutOver, exitConflict},
@@ -197,7 +201,11 @@ func hints() []struct {
 		hint string
 	}{
 		{context.Canceled, "interrupted"},
-		{migrate.ErrForeignTrees, "check --blocks, which must be the one that the source uses"},
+		{migrate.ErrForeignTrees, "check --blocks, which must be the one that the source uses; the trees of lakeFS are read from lakefs+postgres://"},
+		{migrate.ErrMissingTable, "what lakeFS keeps otherwise is named lakefs+postgres://"},
+		{migrate.ErrConverted, "leave --in-place away"},
+		{lakefs.ErrMissing, "check --from-blocks, or go on without it with --allow-missing"},
+		{lakefs.ErrDamaged, "get it from a backup, or go on without it with --allow-missing"},
 		{migrate.ErrTargetTaken, "name an empty store"},
 		{migrate.ErrNotCutOver, "run 'moraine migrate cutover' first, or leave --in-place away"},
 		{migrate.ErrRunning, "wait until that has ended"},

@@ -20,13 +20,20 @@ func (a *app) migrate() *cobra.Command {
 	g := group("migrate", "Move the metadata of a deployment that keeps them in PostgreSQL tables into the store",
 		a.migratePlan(), a.migrateRun(), a.migrateVerify(), a.migrateStatus(), a.migrateCutover())
 	g.Long = "Move the metadata of a deployment that keeps them in PostgreSQL tables (graveler_repositories and so on) into the store: all repositories with their branches, tags, commits, and what is staged, as of one instant. 'plan' says what would be done, and what stands " +
-		"in the way; 'run' does it, and may be interrupted and run again; 'verify' compares the two sides; 'cutover' makes the tables read-only to this program. The range files are found where the tables say, in the block storage of --blocks or by URL."
+		"in the way; 'run' does it, and may be interrupted and run again; 'verify' compares the two sides; 'cutover' makes the tables read-only to this program. The range files are found where the tables say, in the block storage of --blocks or by URL.\n\n" +
+		"A database that lakeFS keeps, in such tables or in its kv table, is named lakefs+postgres://…: its range files are converted. They are found where the storage namespaces say, or below the folder that --from-blocks names, each namespace where what stands behind its :// leads from there."
 	return g
+}
+
+// migrationFlags adds the flags that name the database and its files.
+func migrationFlags(cmd *cobra.Command, m *migrate.Migration) *cobra.Command {
+	cmd.Flags().StringVar(&m.SourceBlocks, "from-blocks", "", "URL of the folder that has the range files of lakeFS, if they are not where the storage namespaces say")
+	return sourceFlag(cmd, &m.Source)
 }
 
 // sourceFlag adds the flag that names the database.
 func sourceFlag(cmd *cobra.Command, from *string) *cobra.Command {
-	cmd.Flags().StringVar(from, "from", "", "URL of the PostgreSQL database that has the tables")
+	cmd.Flags().StringVar(from, "from", "", "URL of the PostgreSQL database: postgres://… for tables, lakefs+postgres://… for what lakeFS keeps")
 	if err := cmd.MarkFlagRequired("from"); err != nil {
 		panic(err) // the flag is above
 	}
@@ -38,7 +45,7 @@ func (a *app) migratePlan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan", Short: "Say what a migration would carry over, what it would refuse, and what it would leave behind",
 		Long: "Say what a migration would carry over, what it would refuse and why, and what it would leave behind: rows under staging tokens that no branch has, and of repositories that do not exist. Nothing is written. It ends with the exit code that 'run' would " +
-			"end with, 0 if nothing is refused.",
+			"end with, 0 if nothing is refused. Of lakeFS all trees are looked at: which range files are missing, and which ones nothing needs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.useMigration(cmd.Context(), reading, &m, func() error {
@@ -51,7 +58,8 @@ func (a *app) migratePlan() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "plan for 'run --in-place'")
-	return sourceFlag(cmd, &m.Source)
+	cmd.Flags().BoolVar(&m.AllowMissing, "allow-missing", false, "plan for 'run --allow-missing'")
+	return migrationFlags(cmd, &m)
 }
 
 func (a *app) migrateRun() *cobra.Command {
@@ -60,7 +68,7 @@ func (a *app) migrateRun() *cobra.Command {
 		Use: "run", Short: "Carry everything over, or go on with it",
 		Long: "Carry everything over as of one instant, into the store, which is made where there is none and must otherwise be empty or this migration's own. What a plan refuses is refused before anything is written. No repository is seen before it is complete. When it is interrupted, run it again: " +
 			"it goes on where it was, repository by repository; what is complete stays as it is. Delete a repository to have it carried over again. While it runs nobody else should write into the store.\n\n" +
-			"The range files are copied into folders of the repositories' own. With --in-place they stay where they are and belong to the store from then on, which the tables must be cut over for.",
+			"The range files are copied into folders of the repositories' own. With --in-place they stay where they are and belong to the store from then on, which the tables must be cut over for. Those of lakeFS are converted, and stay as they are. A run stops at one that is missing or damaged; with --allow-missing it goes on without its entries, or in the place of a metarange with an empty tree, and notes that: 'status' shows it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.useMigration(cmd.Context(), creating, &m, func() error {
@@ -68,6 +76,9 @@ func (a *app) migrateRun() *cobra.Command {
 				m.Progress = bar.show
 				r, err := m.Run(cmd.Context())
 				bar.end()
+				if err == nil {
+					err = a.printAllLost(r.Lost)
+				}
 				if err != nil {
 					return err
 				}
@@ -77,22 +88,28 @@ func (a *app) migrateRun() *cobra.Command {
 					Restarted    int   `json:"restarted"`
 					AlreadyThere int   `json:"already_there"`
 					Rows         int64 `json:"rows"`
-				}{r.Copied, r.Resumed, r.Restarted, r.AlreadyThere, r.Rows}
-				return a.printer.record(view, "Repositories carried over", count(r.Copied), "of which gone on with", count(r.Resumed), "of which begun anew", count(r.Restarted),
-					"Repositories that were there", count(r.AlreadyThere), "Rows written", count(int(r.Rows)))
+					Trees        int64 `json:"trees_converted,omitempty"`
+				}{r.Copied, r.Resumed, r.Restarted, r.AlreadyThere, r.Rows, r.Trees}
+				fields := []string{"Repositories carried over", count(r.Copied), "of which gone on with", count(r.Resumed), "of which begun anew", count(r.Restarted),
+					"Repositories that were there", count(r.AlreadyThere), "Rows written", count(int(r.Rows))}
+				if r.Trees > 0 {
+					fields = append(fields, "Trees converted", count(int(r.Trees)))
+				}
+				return a.printer.record(view, fields...)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "leave the range files where they are and take them over")
 	cmd.Flags().IntVar(&m.Workers, "workers", 0, "how many repositories are read at a time, each over its own connection (0: 4)")
-	return sourceFlag(cmd, &m.Source)
+	cmd.Flags().BoolVar(&m.AllowMissing, "allow-missing", false, "go on without range files of lakeFS that are missing or damaged, and note what is lost")
+	return migrationFlags(cmd, &m)
 }
 
 func (a *app) migrateVerify() *cobra.Command {
 	var m migrate.Migration
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Compare the tables and the store row by row",
-		Long: "Compare the tables, as of now, and the store row by row: numbers, a digest for each repository and kind, and the first differences of each repository. What was written on either side since the migration is a difference. It can be run any time, also on " +
+		Long: "Compare the tables, as of now, and the store row by row, and committed entries of lakeFS one by one: numbers, a digest for each repository and kind, and the first differences of each repository. What was written on either side since the migration is a difference. It can be run any time, also on " +
 			"another machine, and only reads. Exit code 1 means that the sides differ.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,7 +123,7 @@ func (a *app) migrateVerify() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&m.Workers, "workers", 0, "how many repositories are read at a time, each over its own connection (0: 4)")
-	return sourceFlag(cmd, &m.Source)
+	return migrationFlags(cmd, &m)
 }
 
 func (a *app) migrateStatus() *cobra.Command {
@@ -175,7 +192,7 @@ func (a *app) useMigration(ctx context.Context, how access, m *migrate.Migration
 	if err != nil {
 		return errors.Join(a.unopened(err), s.Close())
 	}
-	m.KV, m.Graveler = s, opened.Graveler
+	m.KV, m.Graveler, m.BlockEngines = s, opened.Graveler, a.blockEngines(reading)
 	return errors.Join(fn(), opened.Close(), s.Close())
 }
 
@@ -209,6 +226,9 @@ func (a *app) printVerified(v migrate.Verified) error {
 		return []string{r.Repository, r.Kind, count(int(r.Source)), count(int(r.Target)), r.SourceDigest[:shortDigits], equal}
 	})
 	for _, r := range v.Repositories {
+		if err == nil {
+			err = a.printAllLost(r.Lost)
+		}
 		for _, d := range r.First {
 			if err == nil {
 				err = a.printDifference(d)
@@ -242,7 +262,7 @@ func (a *app) printMigrationStatus(s migrate.Status) error {
 		}
 	}
 	a.note("from database %s, begun %s", s.Source, formatTime(s.Began))
-	return table(a.printer, rows, []string{"REPOSITORY", "STATE", "ITEMS", "BEHIND"}, func(r migrate.RepositoryStatus) any {
+	err := table(a.printer, rows, []string{"REPOSITORY", "STATE", "ITEMS", "BEHIND"}, func(r migrate.RepositoryStatus) any {
 		return struct {
 			Repository string `json:"repository"`
 			Done       bool   `json:"done"`
@@ -259,6 +279,22 @@ func (a *app) printMigrationStatus(s migrate.Status) error {
 		}
 		return []string{r.Repository, state, count(int(r.Items)), behind}
 	})
+	for _, r := range s.Repositories {
+		if err == nil {
+			err = a.printAllLost(r.Lost)
+		}
+	}
+	return err
+}
+
+// printAllLost names range files that were left out.
+func (a *app) printAllLost(lost []migrate.Lost) (err error) {
+	for _, l := range lost {
+		if err == nil {
+			err = a.printLost(l)
+		}
+	}
+	return err
 }
 
 // rowProgress shows how many rows have been done: as a bar, or, where nobody looks at one, as a line for each tenth.

@@ -16,12 +16,14 @@ type plannedRepository struct {
 	Tags       int64  `json:"tags"`
 	Commits    int64  `json:"commits"`
 	Staged     int64  `json:"staged_entries"`
+	Trees      int64  `json:"trees_to_convert,omitempty"`
 }
 
 type leftBehind struct {
 	Table string `json:"table"`
 	Owner string `json:"left_behind"`
 	Rows  int64  `json:"rows"`
+	What  string `json:"what,omitempty"`
 }
 
 type planProblem struct {
@@ -45,14 +47,28 @@ func (a *app) printPlan(p migrate.Plan) error {
 	for _, l := range p.Left {
 		if err == nil {
 			text := "left behind: " + l.Table + ", " + plural(int(l.Rows), "row", "rows")
-			if l.Owner != "" {
+			switch {
+			case l.What != "":
+				text += " of " + escape(l.Owner) + ": " + escape(l.What)
+			case l.Owner != "":
 				text += " of " + escape(l.Owner) + ", which does not exist"
 			}
-			err = a.planLine(leftBehind{l.Table, l.Owner, l.Rows}, text)
+			err = a.planLine(leftBehind{l.Table, l.Owner, l.Rows, l.What}, text)
 		}
 	}
 	if p.MoreLeft > 0 {
 		a.note("left behind: what %s had", plural(p.MoreLeft, "more owner", "more owners"))
+	}
+	for _, l := range p.Lost {
+		if err == nil {
+			err = a.printLost(l)
+		}
+	}
+	if p.MoreLost > 0 {
+		a.note("lost: %s more", plural(p.MoreLost, "file", "files"))
+	}
+	for _, name := range p.Unlisted {
+		a.note("repository %s has too many trees to look at all of them: only the files of those that branches and tags show were looked for", escape(name))
 	}
 	for _, name := range p.Bare {
 		if err == nil && !a.printer.json {
@@ -70,14 +86,33 @@ func (a *app) printPlan(p migrate.Plan) error {
 	if err != nil {
 		return err
 	}
+	trees := int64(0)
+	for _, r := range p.Repositories {
+		trees += r.Trees
+	}
 	view := struct {
 		Rows          int64   `json:"rows"`
 		Bytes         int64   `json:"bytes"`
 		SchemaVersion int64   `json:"schema_version"`
 		Problems      int     `json:"problems"`
+		Trees         int64   `json:"trees_to_convert,omitempty"`
 		Seconds       float64 `json:"estimated_seconds"`
-	}{p.Rows, p.Bytes, p.SchemaVersion, len(p.Problems) + p.MoreProblems, p.Estimate.Seconds()}
-	return a.printer.record(view, "Rows to carry over", count(int(p.Rows)), "Size of the tables", formatSize(p.Bytes), "Time it may take", plannedTime(p.Estimate))
+	}{p.Rows, p.Bytes, p.SchemaVersion, len(p.Problems) + p.MoreProblems, trees, p.Estimate.Seconds()}
+	fields := []string{"Rows to carry over", count(int(p.Rows)), "Size of the tables", formatSize(p.Bytes)}
+	if trees > 0 {
+		fields = append(fields, "Trees to convert", count(int(trees)))
+	}
+	return a.printer.record(view, append(fields, "Time it may take", plannedTime(p.Estimate))...)
+}
+
+// printLost names a range file that is left out.
+func (a *app) printLost(l migrate.Lost) error {
+	view := struct {
+		Repository string `json:"repository"`
+		Lost       string `json:"lost"`
+		Reason     string `json:"reason"`
+	}{l.Repository, l.File, l.Reason}
+	return a.planLine(view, "lost: repository "+escape(l.Repository)+", file "+escape(l.File)+": "+shorten(oneLine(l.Reason)))
 }
 
 func (a *app) planLine(view any, text string) error {

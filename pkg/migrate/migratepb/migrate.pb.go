@@ -229,6 +229,59 @@ func (x *MigratedTreeData) GetTree() string {
 	return ""
 }
 
+// Key lost/<repository UID>/<ID of a file of another format>: it was missing or damaged, and left out.
+type LostFileData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Repository    string                 `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostFileData) Reset() {
+	*x = LostFileData{}
+	mi := &file_pkg_migrate_migratepb_migrate_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostFileData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostFileData) ProtoMessage() {}
+
+func (x *LostFileData) ProtoReflect() protoreflect.Message {
+	mi := &file_pkg_migrate_migratepb_migrate_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostFileData.ProtoReflect.Descriptor instead.
+func (*LostFileData) Descriptor() ([]byte, []int) {
+	return file_pkg_migrate_migratepb_migrate_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LostFileData) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
+func (x *LostFileData) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Key copies/<repository>.
 type CopiedRepositoryData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -244,7 +297,7 @@ type CopiedRepositoryData struct {
 
 func (x *CopiedRepositoryData) Reset() {
 	*x = CopiedRepositoryData{}
-	mi := &file_pkg_migrate_migratepb_migrate_proto_msgTypes[3]
+	mi := &file_pkg_migrate_migratepb_migrate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +309,7 @@ func (x *CopiedRepositoryData) String() string {
 func (*CopiedRepositoryData) ProtoMessage() {}
 
 func (x *CopiedRepositoryData) ProtoReflect() protoreflect.Message {
-	mi := &file_pkg_migrate_migratepb_migrate_proto_msgTypes[3]
+	mi := &file_pkg_migrate_migratepb_migrate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +322,7 @@ func (x *CopiedRepositoryData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopiedRepositoryData.ProtoReflect.Descriptor instead.
 func (*CopiedRepositoryData) Descriptor() ([]byte, []int) {
-	return file_pkg_migrate_migratepb_migrate_proto_rawDescGZIP(), []int{3}
+	return file_pkg_migrate_migratepb_migrate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CopiedRepositoryData) GetRepository() string {
@@ -335,7 +388,12 @@ const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\x03key\x18\a \x01(\fR\x03key\x12\x1c\n" +
 	"\tconverted\x18\b \x01(\bR\tconverted\"&\n" +
 	"\x10MigratedTreeData\x12\x12\n" +
-	"\x04tree\x18\x01 \x01(\tR\x04tree\"\xb6\x01\n" +
+	"\x04tree\x18\x01 \x01(\tR\x04tree\"F\n" +
+	"\fLostFileData\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x01 \x01(\tR\n" +
+	"repository\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb6\x01\n" +
 	"\x14CopiedRepositoryData\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
@@ -359,12 +417,13 @@ func file_pkg_migrate_migratepb_migrate_proto_rawDescGZIP() []byte {
 	return file_pkg_migrate_migratepb_migrate_proto_rawDescData
 }
 
-var file_pkg_migrate_migratepb_migrate_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_pkg_migrate_migratepb_migrate_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_pkg_migrate_migratepb_migrate_proto_goTypes = []any{
 	(*MigrationData)(nil),          // 0: moraine.migrate.MigrationData
 	(*MigratedRepositoryData)(nil), // 1: moraine.migrate.MigratedRepositoryData
 	(*MigratedTreeData)(nil),       // 2: moraine.migrate.MigratedTreeData
-	(*CopiedRepositoryData)(nil),   // 3: moraine.migrate.CopiedRepositoryData
+	(*LostFileData)(nil),           // 3: moraine.migrate.LostFileData
+	(*CopiedRepositoryData)(nil),   // 4: moraine.migrate.CopiedRepositoryData
 }
 var file_pkg_migrate_migratepb_migrate_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -385,7 +444,7 @@ func file_pkg_migrate_migratepb_migrate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pkg_migrate_migratepb_migrate_proto_rawDesc), len(file_pkg_migrate_migratepb_migrate_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

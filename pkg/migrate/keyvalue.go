@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
+)
+
+// kvTable has all rows of lakeFS since it keeps them as keys and values.
+const kvTable = "kv"
+
+// keyValue is the layout of lakeFS's kv table.
+type keyValue struct {
+	connection
+	*lakefs.KV
+}
+
+// findKeyValue returns nil where there is no such table, or none that lakeFS has filled.
+func findKeyValue(ctx context.Context, c connection) (*foundLayout, error) {
+	version, err := lakefs.Version(ctx, c.conn)
+	if err != nil || version == 0 {
+		return nil, err
+	}
+	return &foundLayout{func(c connection) layout { return keyValue{c, lakefs.NewKV(c.conn)} }, int64(version), kvTable}, nil
+}
+
+func (keyValue) table(k kind) string {
+	return kvTable + " (" + [...]string{"repositories", "tags", "commits", "branches", "commits", "staged"}[k] + ")"
+}
+
+// record is what names a repository there.
+func (row repositoryRow) record() lakefs.Repository {
+	return lakefs.Repository{ID: row.id, UID: row.uid}
+}
+
+func (k keyValue) repositories(ctx context.Context) iter.Seq2[repositoryRow, error] {
+	return func(yield func(repositoryRow, error) bool) {
+		for r, err := range k.Repositories(ctx) {
+			row := repositoryRow{id: r.ID, namespace: r.Namespace, defaultBranch: r.DefaultBranch, uid: r.UID, created: r.CreatedAt, readOnly: r.ReadOnly}
+			if !r.InDeletion && !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsRow, err error) {
+	if s.metadata, err = k.Metadata(ctx, repo.record()); err != nil {
+		return s, err
+	}
+	rules, err := k.Protection(ctx, repo.record())
+	for _, r := range rules {
+		rule := graveler.ProtectionRule{Pattern: r.Pattern}
+		if r.StagingWrite {
+			rule.Forbid |= graveler.ActionStage
+		}
+		if r.Commit {
+			rule.Forbid |= graveler.ActionCommit
+		}
+		if rule.Forbid != 0 {
+			s.rules = append(s.rules, rule)
+		}
+	}
+	return s, err
+}
+
+func (k keyValue) branches(ctx context.Context, repo repositoryRow) iter.Seq2[branchRow, error] {
+	return converted(k.Branches(ctx, repo.record()), func(b lakefs.Branch) branchRow {
+		tokens := slices.DeleteFunc(append([]string{b.Token}, b.Sealed...), func(token string) bool { return token == "" })
+		if b.Token == "" {
+			tokens = nil // which is refused
+		}
+		return branchRow{id: b.ID, tokens: tokens, commit: b.Commit, hidden: b.Hidden}
+	})
+}
+
+func (k keyValue) tags(ctx context.Context, repo repositoryRow) iter.Seq2[tagRow, error] {
+	return converted(k.Tags(ctx, repo.record()), func(t lakefs.Tag) tagRow { return tagRow{t.ID, t.Commit} })
+}
+
+func (k keyValue) commits(ctx context.Context, repo repositoryRow) iter.Seq2[commitRow, error] {
+	return converted(k.Commits(ctx, repo.record()), func(c lakefs.Commit) commitRow {
+		return commitRow{
+			id: c.ID, committer: c.Committer, message: c.Message, tree: c.Metarange, created: c.CreatedAt, metadata: c.Metadata, parents: c.Parents, version: c.Version,
+		}
+	})
+}
+
+// unsortedCommits and commitLinks are the same: the table is indexed by key, and a record is read whole.
+func (k keyValue) unsortedCommits(ctx context.Context, repo repositoryRow) iter.Seq2[commitRow, error] {
+	return k.commits(ctx, repo)
+}
+
+func (k keyValue) commitLinks(ctx context.Context, repo repositoryRow) iter.Seq2[commitRow, error] {
+	return k.commits(ctx, repo)
+}
+
+func (k keyValue) staged(ctx context.Context, tokens []string) iter.Seq2[stagedRow, error] {
+	return converted(k.Staged(ctx, tokens...), func(s lakefs.Staged) stagedRow { return stagedRow{s.Key, s.Identity, s.Data} })
+}
+
+func converted[From, To any](rows iter.Seq2[From, error], convert func(From) To) iter.Seq2[To, error] {
+	return func(yield func(To, error) bool) {
+		for row, err := range rows {
+			if !yield(convert(row), err) {
+				return
+			}
+		}
+	}
+}
+
+func (k keyValue) countStaged(ctx context.Context, tokens []string) (n int64, err error) {
+	partitions := make([][]byte, len(tokens))
+	for i, token := range tokens {
+		partitions[i] = []byte(token)
+	}
+	err = k.conn.QueryRow(ctx, "SELECT count(*) FROM kv WHERE partition_key = ANY($1)", partitions).Scan(&n)
+	return n, wrapf(err, "count the staged rows of table kv")
+}
+
+// suspects are rows of any kind; what they are says their partition, which is the token of a branch.
+func (k keyValue) suspects(ctx context.Context) iter.Seq2[suspectRow, error] {
+	scan := func(rows pgx.Rows) (v suspectRow, err error) {
+		var token []byte
+		err = rows.Scan(&token, &v.key)
+		v.token = string(token)
+		return v, err
+	}
+	return rowsOf(ctx, k.connection, kvTable, scan, "SELECT partition_key, key FROM kv WHERE octet_length(key) > $1 OR octet_length(key) = 0", graveler.MaxKeyBytes)
+}
+
+// leftBehind counts the partitions that are of nothing in use, and what those in use have besides.
+func (k keyValue) leftBehind(ctx context.Context, owner func(string) bool) iter.Seq2[LeftBehind, error] {
+	return func(yield func(LeftBehind, error) bool) {
+		if err := k.eachLeft(ctx, owner, func(l LeftBehind) bool { return yield(l, nil) }); err != nil {
+			yield(LeftBehind{}, err)
+		}
+	}
+}
+
+func (k keyValue) eachLeft(ctx context.Context, owner func(string) bool, emit func(LeftBehind) bool) error {
+	var inUse []string
+	uses := map[string]bool{lakefs.RepositoriesPartition: true, "kv-internal-metadata": true} // which has the version
+	for r, err := range k.Repositories(ctx) {
+		if err != nil {
+			return err
+		}
+		if r.InDeletion {
+			if !emit(LeftBehind{Table: kvTable, Owner: "repository " + r.ID, What: "it is being deleted", Rows: 1}) {
+				return nil
+			}
+			continue
+		}
+		inUse, uses[r.Partition()] = append(inUse, r.Partition()), true
+		if r.StorageID != "" && !emit(LeftBehind{Table: kvTable, Owner: "repository " + r.ID, What: "its storage ID " + r.StorageID, Rows: 1}) {
+			return nil
+		}
+	}
+	for p, err := range k.Partitions(ctx) {
+		if err != nil {
+			return err
+		}
+		if !uses[p.Name] && !owner(p.Name) && !emit(LeftBehind{Table: kvTable, Owner: "partition " + p.Name, What: "nothing that is carried over has it", Rows: p.Rows}) {
+			return nil
+		}
+	}
+	return k.otherKeys(ctx, inUse, emit)
+}
+
+// otherKeys counts the keys that are not read, in the partitions that are.
+func (k keyValue) otherKeys(ctx context.Context, partitions []string, emit func(LeftBehind) bool) error {
+	for _, partition := range append([]string{lakefs.RepositoriesPartition}, partitions...) {
+		for c, err := range k.Keys(ctx, partition) {
+			if err != nil {
+				return err
+			}
+			if lakefs.Reads(partition, c.Prefix) {
+				continue
+			}
+			if !emit(LeftBehind{Table: kvTable, Owner: "partition " + partition + ", keys " + c.Prefix, What: "they have no place here", Rows: c.Rows}) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// unreadable: tokens have all that a branch shows.
+func (keyValue) unreadable(context.Context) iter.Seq2[*RowError, error] {
+	return func(func(*RowError, error) bool) {}
+}
+
+func (k keyValue) bytes(ctx context.Context) (int64, error) { return k.tableBytes(ctx, kvTable) }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/moraine-store/moraine/internal/lakegen"
+	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/migrate"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
+)
+
+// What a plan names of a deployment of lakeFS, and a run refuses before it writes anything.
+func TestBadInputOfLakeFSIsRefusedByName(t *testing.T) {
+	alpha := func(d *lakegen.Deployment) *lakegen.Repository {
+		for _, r := range d.Repositories {
+			if r.ID == "alpha-repo" {
+				return r
+			}
+		}
+		return nil
+	}
+	cases := []struct {
+		name   string
+		change func(d *lakegen.Deployment)
+		is     error
+		want   string
+		kvOnly bool
+	}{
+		{"head that is missing", func(d *lakegen.Deployment) { alpha(d).Branches[0].Commit = someCommit }, migrate.ErrInvalidRow, "its commit " + someCommit + " does not exist", false},
+		{"default branch that is missing", func(d *lakegen.Deployment) { alpha(d).DefaultBranch = "gone" }, migrate.ErrInvalidRow, "alpha-repo: its default branch gone does not exist", false},
+		{"two repositories with one namespace", func(d *lakegen.Deployment) {
+			for _, r := range d.Repositories {
+				if r.ID == "recreated" {
+					r.Namespace, r.Files = alpha(d).Namespace+"/", map[string][]byte{}
+				}
+			}
+		}, migrate.ErrSharedNamespace, "is that of alpha-repo, too", false},
+		{"namespace that leads elsewhere", func(d *lakegen.Deployment) { alpha(d).Namespace, alpha(d).Files = "local://../secret", nil }, lakefs.ErrNamespace, "../secret", false},
+		{"staged key over the limit", func(d *lakegen.Deployment) {
+			b := alpha(d).Branches[0]
+			b.Staged[b.Token] = append(b.Staged[b.Token], lakefs.Staged{Record: lakefs.Record{Key: []byte(strings.Repeat("\xff", 1025))}, Tombstone: true})
+		}, graveler.ErrTooLarge, "key of 1025 bytes", false},
+		{"two branches with one token", func(d *lakegen.Deployment) { alpha(d).Branches[1].Token = alpha(d).Branches[0].Token }, migrate.ErrInvalidRow, "it has the staging token", false},
+		{"branches with one sealed token", func(d *lakegen.Deployment) {
+			alpha(d).Branches[0].Sealed, alpha(d).Branches[1].Sealed = []string{"a", "same"}, []string{"same"}
+		}, migrate.ErrInvalidRow, "it has the staging token same", true},
+		{"branch without token", func(d *lakegen.Deployment) { alpha(d).Branches[0].Token = "" }, migrate.ErrInvalidRow, "it has no staging token", false},
+		{"protection that cannot be said here", func(d *lakegen.Deployment) {
+			alpha(d).Protection = []lakefs.ProtectionRule{{Pattern: "[ab]c", Commit: true}}
+		}, migrate.ErrInvalidRow, "kv (repositories), repository alpha-repo: invalid value: no branch name can match the pattern", true},
+		{"metarange that is missing", func(d *lakegen.Deployment) {
+			r := alpha(d)
+			delete(r.Files, r.Commit(headWithEntries(r)).Metarange)
+		}, lakefs.ErrMissing, "alpha-repo, ", false},
+	}
+	l := emptyLake(t)
+	for _, c := range cases {
+		for layout, tables := range map[string]bool{"tables": true, "key/value": false} {
+			if tables && c.kvOnly {
+				continue
+			}
+			t.Run(c.name+" in "+layout, func(t *testing.T) {
+				d := lakegen.Random(history(tables))
+				c.change(d)
+				l.fillLake(t, d, tables)
+				plan, err := l.migration(t).Plan(t.Context())
+				require.NoError(t, err)
+				all := errors.Join(plan.Problems...)
+				require.ErrorIs(t, all, c.is)
+				require.ErrorContains(t, all, c.want)
+				_, err = l.migration(t).Run(t.Context())
+				require.ErrorIs(t, err, c.is)
+				checkUntouched(t, l.kv)
+			})
+		}
+	}
+}
+
+// headWithEntries is a head that shows something.
+func headWithEntries(r *lakegen.Repository) string {
+	for _, b := range r.Branches {
+		if len(r.Commit(b.Commit).Tree) > 0 {
+			return b.Commit
+		}
+	}
+	return ""
+}
+
+func TestAMetarangeWithARangeOfOtherBoundsIsNamed(t *testing.T) {
+	for name, change := range map[string]func(*lakefs.Range){
+		"first": func(r *lakefs.Range) { r.First = []byte("\x00") },
+		"last":  func(r *lakefs.Range) { r.Last = []byte("\xff\xff\xff") },
+		"count": func(r *lakefs.Range) { r.Count++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := lakegen.Random(history(false))
+			l := emptyLake(t)
+			l.fillLake(t, d, false)
+			r := l.repository("alpha-repo")
+			changed := lakegen.NewTreeWriter(1000, func(id string, data []byte) error { r.Files[id] = data; return nil })
+			for i := range 5 {
+				require.NoError(t, changed.Add(r.Commit(headWithEntries(r)).Tree[i]))
+			}
+			_, ranges, err := changed.Finish()
+			require.NoError(t, err)
+			last := ranges[len(ranges)-1]
+			change(&last)
+			again := lakegen.NewTreeWriter(1000, func(id string, data []byte) error { r.Files[id] = data; return nil })
+			require.NoError(t, again.Reuse(last))
+			id, _, err := again.Finish()
+			require.NoError(t, err)
+			r.Commit(headWithEntries(r)).Metarange = id
+			l.fillLake(t, d, false)
+			_, err = l.migration(t).Run(t.Context())
+			require.ErrorIs(t, err, lakefs.ErrDamaged)
+			require.ErrorContains(t, err, last.ID)
+			require.ErrorContains(t, err, "while a metarange that names it says")
+		})
+	}
+}
+
+func TestAKeyOverTheLimitInARangeIsNamed(t *testing.T) {
+	d := lakegen.Random(history(true))
+	l := emptyLake(t)
+	l.fillLake(t, d, true)
+	r := l.repository("alpha-repo")
+	c := r.Commit(headWithEntries(r))
+	w := lakegen.NewTreeWriter(1000, func(id string, data []byte) error { r.Files[id] = data; return nil })
+	record := c.Tree[0]
+	record.Key = []byte(strings.Repeat("k", 1025))
+	require.NoError(t, w.Add(record))
+	var err error
+	c.Metarange, _, err = w.Finish()
+	require.NoError(t, err)
+	l.fillLake(t, d, true)
+	m := l.migration(t)
+	m.AllowMissing = true // which it is not
+	_, err = m.Run(t.Context())
+	require.ErrorIs(t, err, graveler.ErrTooLarge)
+	require.ErrorContains(t, err, "tree of commit "+c.ID)
+}
+
+func TestASourceOfLakeFSThatIsNoneIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		tables bool
+		sql    string
+		is     error
+	}{
+		"newer kv":          {false, "UPDATE kv SET value = '5' WHERE key = 'kv/schema/version'", lakefs.ErrUnknownVersion},
+		"kv without number": {false, "UPDATE kv SET value = 'x' WHERE key = 'kv/schema/version'", lakefs.ErrUnknownVersion},
+		"kv not yet filled": {false, "DELETE FROM kv WHERE key = 'kv/schema/version'", migrate.ErrMissingTable},
+		"broken record":     {false, "UPDATE kv SET value = '\\x01' WHERE key = 'repos/alpha-repo'", lakefs.ErrInvalidRecord},
+		"unknown field":     {false, "UPDATE kv SET value = value || '\\xf80101' WHERE key LIKE 'commits/%'", lakefs.ErrInvalidRecord},
+		"dirty tables":      {true, "UPDATE schema_migrations SET dirty = true", migrate.ErrDirtySchema},
+		"newer tables":      {true, "UPDATE schema_migrations SET version = 39", migrate.ErrUnknownSchema},
+		"neither":           {true, "DROP TABLE graveler_tags", migrate.ErrMissingTable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLake(t, history(c.tables))
+			l.exec(t, c.sql)
+			_, err := l.migration(t).Plan(t.Context())
+			require.ErrorIs(t, err, c.is)
+			_, err = l.migration(t).Run(t.Context())
+			require.ErrorIs(t, err, c.is)
+			checkUntouched(t, l.kv)
+		})
+	}
+	l := emptyLake(t)
+	_, err := migrate.Cutover(t.Context(), l.url, false)
+	require.ErrorIs(t, err, migrate.ErrInvalidSource)
+}
+
+func TestFilesOfLakeFSAreNotTakenOver(t *testing.T) {
+	l := newLake(t, history(true))
+	m := l.migration(t)
+	m.InPlace = true
+	_, err := m.Run(t.Context())
+	require.ErrorIs(t, err, migrate.ErrConverted)
+	// Nor are its tables those of our own, whose trees are taken as they are.
+	m = l.migration(t)
+	m.Source = strings.TrimPrefix(l.url, "lakefs+")
+	_, err = m.Run(t.Context())
+	require.ErrorIs(t, err, migrate.ErrForeignTrees)
+}
+
+func TestWritersDoNotChangeWhatIsCopiedOfLakeFS(t *testing.T) {
+	l := newLake(t, lakegen.Params{Seed: 3, Repositories: 3, Commits: 20})
+	writer, err := pgx.Connect(t.Context(), strings.TrimPrefix(l.url, "lakefs+"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, writer.Close(context.Background())) })
+	m := l.migration(t)
+	m.Progress = func(migrate.Progress) {
+		_, err := writer.Exec(context.Background(), "DELETE FROM kv WHERE key LIKE 'tags/%' OR key LIKE 'commits/%' OR key LIKE 'data/%'")
+		require.NoError(t, err)
+	}
+	_, err = m.Run(t.Context())
+	require.NoError(t, err)
+	checkLake(t, l)
+	_, err = l.migration(t).Verify(t.Context())
+	require.ErrorIs(t, err, migrate.ErrInvalidRow, "heads are dangling now")
+}
+
+func TestWhatStaysBehindOfLakeFSIsListed(t *testing.T) {
+	l := newLake(t, history(false))
+	plan, err := l.migration(t).Plan(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, plan.Err())
+	var left []string
+	for _, b := range plan.Left {
+		left = append(left, b.Table+" "+b.Owner+": "+b.What)
+	}
+	all := strings.Join(left, "\n")
+	for _, want := range []string{
+		"files repository alpha-repo: no tree has them", "kv repository leaving: it is being deleted", "kv partition auth: nothing", "kv partition gone-main:0: nothing", "keys pulls/: they have no place here",
+	} {
+		require.Contains(t, all, want)
+	}
+	require.NotContains(t, all, "settings/")
+	require.NotContains(t, all, "kv-internal-metadata")
+	for token := range l.deployment.Orphans {
+		require.Contains(t, all, "partition "+token)
+	}
+	require.Contains(t, all, "partition "+l.deployment.Deleted[0].Partition())
+}
