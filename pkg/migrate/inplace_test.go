@@ -11,6 +11,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/migrate"
+	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
 
 func TestFilesAreTakenOverOnlyAfterTheCutover(t *testing.T) {
@@ -35,9 +36,8 @@ func TestFilesAreTakenOverOnlyAfterTheCutover(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ns-lake-000", r.Namespace)
 
-	marker, err = migrate.Cutover(t.Context(), s.url, true)
-	require.NoError(t, err)
-	require.Nil(t, marker)
+	_, err = migrate.Cutover(t.Context(), s.url, true)
+	require.ErrorIs(t, err, cutover.ErrTakenOver)
 }
 
 func TestFilesThatAreCopiedStayWhereTheyWere(t *testing.T) {

@@ -4,8 +4,10 @@ package migrate
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -51,6 +53,9 @@ func (k keyValue) repositories(ctx context.Context) iter.Seq2[repositoryRow, err
 	}
 }
 
+// globSigns mean something in lakeFS's patterns, and nothing in ours, which would protect other branches, or none.
+const globSigns = `[]{}\`
+
 func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsRow, err error) {
 	if s.metadata, err = k.Metadata(ctx, repo.record()); err != nil {
 		return s, err
@@ -63,6 +68,9 @@ func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsR
 		}
 		if r.Commit {
 			rule.Forbid |= graveler.ActionCommit
+		}
+		if strings.ContainsAny(r.Pattern, globSigns) {
+			s.badRules = fmt.Errorf("%w: branches are protected by the pattern %q, in which more than * and ? stands for other characters", graveler.ErrInvalidValue, r.Pattern)
 		}
 		if rule.Forbid != 0 {
 			s.rules = append(s.rules, rule)

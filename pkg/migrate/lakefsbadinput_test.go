@@ -55,7 +55,10 @@ func TestBadInputOfLakeFSIsRefusedByName(t *testing.T) {
 		{"branch without token", func(d *lakegen.Deployment) { alpha(d).Branches[0].Token = "" }, migrate.ErrInvalidRow, "it has no staging token", false},
 		{"protection that cannot be said here", func(d *lakegen.Deployment) {
 			alpha(d).Protection = []lakefs.ProtectionRule{{Pattern: "[ab]c", Commit: true}}
-		}, migrate.ErrInvalidRow, "kv (repositories), repository alpha-repo: invalid value: no branch name can match the pattern", true},
+		}, migrate.ErrInvalidRow, `kv (repositories), repository alpha-repo: invalid value: branches are protected by the pattern "[ab]c"`, true},
+		{"protection of alternatives", func(d *lakegen.Deployment) {
+			alpha(d).Protection = []lakefs.ProtectionRule{{Pattern: "main", Commit: true}, {Pattern: "{a,b}", StagingWrite: true}}
+		}, migrate.ErrInvalidRow, `the pattern "{a,b}"`, true},
 		{"metarange that is missing", func(d *lakegen.Deployment) {
 			r := alpha(d)
 			delete(r.Files, r.Commit(headWithEntries(r)).Metarange)

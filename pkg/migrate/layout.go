@@ -64,4 +64,5 @@ type suspectRow struct {
 type settingsRow struct {
 	metadata map[string]string
 	rules    []graveler.ProtectionRule
+	badRules error // why they cannot be said here
 }

@@ -190,6 +190,9 @@ func (o *origin) documents(ctx context.Context) ([]graveler.Setting, error) {
 		settings = append(settings, s)
 		return nil
 	}
+	if row.badRules != nil {
+		return nil, o.rowError(settingItem, "", row.badRules)
+	}
 	if len(row.rules) > 0 {
 		if err := add(graveler.ProtectionSetting(row.rules)); err != nil {
 			return nil, err

@@ -73,6 +73,11 @@ func (r *running) run(ctx context.Context) (err error) {
 	if err := r.source.lock(ctx, r.note.Uid); err != nil {
 		return err
 	}
+	if r.InPlace {
+		if err := r.source.takeOver(ctx, r.note.Uid); err != nil {
+			return err
+		}
+	}
 	r.done = Progress{Of: r.report.Plan.work(), OfRepositories: len(r.report.Plan.Repositories)}
 	var rows []repositoryRow
 	inSource := map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
 
 // lakeFSPrefix stands before the URL of a database that lakeFS keeps.
@@ -153,6 +154,15 @@ func (s *source) lock(ctx context.Context, uid string) error {
 		err = ErrRunning
 	}
 	return wrapf(err, "lock the migration")
+}
+
+// takeOver notes in the cutover marker that the files are about to become the target's, over a connection of its own: the main one only reads.
+func (s *source) takeOver(ctx context.Context, uid string) error {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to mark the files as taken over: %w", err)
+	}
+	return errors.Join(cutover.TakeOver(ctx, c.conn, uid), c.close(ctx))
 }
 
 // reader is one connection, and the rows as they are laid out there. It reads one thing at a time.
