@@ -40,8 +40,7 @@ func Read(ctx context.Context, q interface {
 		return nil, wrap("look for the cutover marker", err)
 	}
 	m := &Marker{}
-	// A marker from before files could be taken over has no such column.
-	err := q.QueryRow(ctx, "SELECT at, coalesce(to_jsonb(m) ->> 'taken_over_by', '') FROM moraine_cutover AS m").Scan(&m.At, &m.By)
+	err := q.QueryRow(ctx, "SELECT at, taken_over_by FROM moraine_cutover").Scan(&m.At, &m.By)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -66,7 +65,8 @@ func Guard(ctx context.Context, tx pgx.Tx) error {
 // Set sets the marker, once the writers under way have ended. Where it is set already it stays as it is.
 func Set(ctx context.Context, conn *pgx.Conn) error {
 	return change(ctx, conn, func(tx pgx.Tx, _ *Marker) error {
-		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS moraine_cutover (one boolean PRIMARY KEY DEFAULT true CHECK (one), at timestamptz NOT NULL DEFAULT now());
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS moraine_cutover (one boolean PRIMARY KEY DEFAULT true CHECK (one), at timestamptz NOT NULL DEFAULT now(),
+			taken_over_by text NOT NULL DEFAULT '');
 			INSERT INTO moraine_cutover DEFAULT VALUES ON CONFLICT DO NOTHING`)
 		return err
 	})
@@ -83,9 +83,6 @@ func TakeOver(ctx context.Context, conn *pgx.Conn, by string) error {
 			return ErrNotCutOver
 		case m.By != "" && m.By != by:
 			return fmt.Errorf("%w, by migration %s", ErrTakenOver, m.By)
-		}
-		if _, err := tx.Exec(ctx, "ALTER TABLE moraine_cutover ADD COLUMN IF NOT EXISTS taken_over_by text"); err != nil {
-			return err
 		}
 		_, err := tx.Exec(ctx, "UPDATE moraine_cutover SET taken_over_by = $1", by)
 		return err
