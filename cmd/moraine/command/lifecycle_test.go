@@ -143,7 +143,7 @@ func TestAClockIsMovedToATimeOrByOne(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, want.Equal(at), text)
 	}
-	for _, text := range []string{"+", "+d", "+-1d", "+-1h", "+99999d", "31d", "-31d", "tomorrow"} {
+	for _, text := range []string{"+", "+d", "+-1d", "+-1h", "+99999d", "31d", "-31d", "tomorrow", "1969-12-31", "2262-04-12", "0001-01-01"} {
 		_, err := parseClock(text, machine)
 		require.ErrorAs(t, err, &usageError{}, text)
 	}

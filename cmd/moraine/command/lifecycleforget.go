@@ -7,6 +7,7 @@ import (
 
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
@@ -16,6 +17,7 @@ func (a *app) lifecycleForget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forget --shards LIST --force", Short: "Forget how far lifecycle passes have come in some shards",
 		Long: "Forget how far lifecycle passes have come in some shards, so that the next pass starts cold there: it looks at everything, and removes what is due. It is for records that are damaged, which keep their shard from work. " +
+			"Forgotten are also what is known of walks, which are over all shards, and damaged records of who works on what. " +
 			"Nothing that is due is lost by it, and nothing else goes; it prints how many records there were. End the passes that are under way before.",
 		Example: "moraine lifecycle forget --shards 3 --force",
 		Args:    cobra.NoArgs,
@@ -28,7 +30,10 @@ func (a *app) lifecycleForget() *cobra.Command {
 				return hinted{usageError{"forget shards: the next pass would have to look at everything"}, "use --force where that is wanted"}
 			}
 			return a.useLifecycle(cmd.Context(), writing, func(_ *moraine.Store, records kv.Store) error {
-				removed := 0
+				removed, err := cluster.ForgetMalformed(cmd.Context(), records)
+				if err != nil {
+					return err
+				}
 				for _, shard := range shards {
 					n, err := cursor.New(records).Forget(cmd.Context(), shard)
 					removed += n

@@ -4,6 +4,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -28,7 +29,7 @@ func (a *app) serving(address string, fn func(dailyrun.Observer) error) (err err
 	}
 	listener, err := net.Listen("tcp", listenAddress(address))
 	if err != nil {
-		return err
+		return fmt.Errorf("--metrics-listen %s: %w", address, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

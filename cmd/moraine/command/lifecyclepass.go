@@ -4,6 +4,8 @@ package command
 
 import (
 	"fmt"
+	"math"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -75,7 +77,7 @@ func (f *passFlags) work(cmd *cobra.Command) {
 	flags.IntVar(&f.burst, "burst", 0, "removals that --rate allows at once; 0: twice as many as in a second (environment: MORAINE_CLUSTER_DELETES_BURST)")
 	flags.DurationVar(&f.walkEvery, "walk-every", walkEvery, "how long after a walk over everything the next one is due; 0: with each pass (environment: MORAINE_WALKER_INTERVAL_MINUTES)")
 	flags.DurationVar(&f.maxRuntime, "max-runtime", dailyrun.DefaultMaxRuntime, "when to end a pass; the next goes on there (environment: MORAINE_MAX_RUNTIME_MINUTES)")
-	flags.IntVar(&f.eventBudget, "event-budget", 0, "how many changes of a branch, and how many candidates of each of its lanes, a pass looks at; 0: all")
+	flags.IntVar(&f.eventBudget, "event-budget", 0, "how many changes of a branch, candidates of each of its lanes, and keys of a walk, a pass looks at; 0: all")
 	flags.StringVar(&f.metrics, "metrics-listen", "", "[HOST]:PORT at which to serve metrics for Prometheus meanwhile; without a host only to this machine")
 }
 
@@ -117,6 +119,18 @@ func (f *passFlags) complete(cmd *cobra.Command) error {
 	}
 	if f.day <= 0 {
 		return usageError{fmt.Sprintf("--day %s: expected more than 0", f.day)}
+	}
+	if f.maxRuntime <= 0 && cmd.Flags().Lookup("max-runtime") != nil {
+		return usageError{fmt.Sprintf("--max-runtime %s: expected more than 0", f.maxRuntime)}
+	}
+	if f.metrics != "" {
+		_, port, err := net.SplitHostPort(listenAddress(f.metrics))
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
+		if err != nil {
+			return usageError{fmt.Sprintf("--metrics-listen %s: expected [HOST]:PORT: %v", f.metrics, err)}
+		}
 	}
 	if f.retentionDays < 0 || f.retentionDays > maxRetentionDays {
 		return usageError{fmt.Sprintf("--retention-days %d: expected a number up to %d", f.retentionDays, maxRetentionDays)}
@@ -181,8 +195,19 @@ func shardsText(shards []int) string {
 	return strings.Join(parts, ",")
 }
 
+// latest is the last instant that records can have.
+var latest = time.Unix(0, math.MaxInt64)
+
 // parseClock reads what --now takes: a time, or after a plus how much later than the machine's clock, of which the unit may also be d, for days.
 func parseClock(text string, machine time.Time) (time.Time, error) {
+	t, err := parseAnyClock(text, machine)
+	if err == nil && (t.Before(time.Unix(0, 0)) || t.After(latest)) {
+		return time.Time{}, usageError{fmt.Sprintf("--now %s: expected a time from 1970 to %d", text, latest.Year()-1)}
+	}
+	return t, err
+}
+
+func parseAnyClock(text string, machine time.Time) (time.Time, error) {
 	ahead, relative := strings.CutPrefix(text, "+")
 	switch {
 	case text == "":

@@ -46,7 +46,7 @@ func (p planned) cells() []string {
 
 func sourceText(s dispatch.Source) string { return string(s.Repository) + "/" + string(s.Branch) }
 
-// printPass prints what a pass did, and returns what went wrong: its error, or that something is blocked.
+// printPass prints what a pass did, and returns what went wrong.
 func (a *app) printPass(r *dailyrun.Report, failure error) error {
 	if r == nil {
 		return failure
@@ -54,6 +54,11 @@ func (a *app) printPass(r *dailyrun.Report, failure error) error {
 	if err := a.printReportOf(r); err != nil {
 		return errors.Join(passFailure(r, failure), err)
 	}
+	return a.conclude(r, failure)
+}
+
+// conclude says what a pass left out and how it went, and returns what went wrong: its error, or that something is blocked.
+func (a *app) conclude(r *dailyrun.Report, failure error) error {
 	var blocked []string
 	for _, s := range r.Sources {
 		if s.Skipped != "" {
@@ -63,8 +68,13 @@ func (a *app) printPass(r *dailyrun.Report, failure error) error {
 			blocked = append(blocked, sourceText(s.Source))
 		}
 	}
-	if r.CutOff {
+	switch {
+	case r.CutOff && r.DryRun:
+		a.note("it ended early: there may be more")
+	case r.CutOff:
 		a.note("the pass ended early: the next one goes on there")
+	case r.DryRun && len(r.Outcomes) == 0 && len(blocked) == 0:
+		a.note("nothing is due of what is committed")
 	}
 	a.note("%s", r.Heartbeat())
 	if failure == nil && len(blocked) > 0 {

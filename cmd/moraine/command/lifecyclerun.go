@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,10 +39,10 @@ func (a *app) lifecycleRun() *cobra.Command {
 		Use: "run [REPO]...", Short: "Remove what the lifecycle rules of repositories say is due",
 		Long: "Remove what the lifecycle rules of all repositories, or of those that are named, say is due: one pass, which goes on where the last one ended. Run it once a day. What it removes from a branch is a commit of its own, and older commits still show it; " +
 			"what is uncommitted stays, and is not looked at. A pass that is cut off, or that fails with one branch, has done the rest, and the next one catches up. It prints how much it did.\n\n" +
-			"A pass over some repositories is for when one must not wait. It leaves to the schedule what is remembered of all together: how far shards have come, and when they were walked.\n\n" +
+			"A pass over some repositories is for when one must not wait. It leaves to the schedule what is remembered of all together: how far shards have come.\n\n" +
 			"--dry-run lists what would go, and when it was due, and changes nothing.\n\n" +
-			"--now moves the clock of the pass, for tests and demonstrations: to a time, or with +31d or +36h so much ahead of the machine's. What that removes is gone from the branch: also what a retention lock keeps longer, if it ends by the moved clock. What the pass remembers is ahead then, too: " +
-			"until the machine's clock comes there, walks rest, and 'moraine lifecycle status' shows no progress; nothing that falls due is lost by it. A clock ahead, or a --day of less than 24 hours, needs --force, unless it is for a --dry-run.",
+			"--now moves the clock of the pass, for tests and demonstrations: to a time, or with +31d or +36h so much ahead of the machine's. What that removes is gone from the branch: also what a retention lock keeps longer, if it ends by the moved clock. What the pass remembers is ahead then, too; " +
+			"nothing that falls due is lost by it. A clock ahead, or a --day of less than 24 hours, needs --force, unless it is for a --dry-run.",
 		Example: "moraine lifecycle run --dry-run --now +31d\nmoraine lifecycle run --rate 500 --max-runtime 30m\nmoraine lifecycle run lake",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var repositories []graveler.RepositoryID
@@ -62,6 +63,9 @@ func (a *app) lifecycleRun() *cobra.Command {
 			}
 			if ahead := now.After(machine) || f.day < day; ahead && !dryRun && !force {
 				return hinted{usageError{"run ahead of time: what is not due yet would be removed"}, "use --dry-run to see it, or --force to have it removed"}
+			}
+			if machine.Sub(now) > time.Minute {
+				a.note("the clock is behind: what has fallen due since %s stays", formatTime(now))
 			}
 			limiter, err := cluster.NewLimiter(f.rate, f.burst)
 			if err != nil {
@@ -111,6 +115,7 @@ func clockAt(at string, now time.Time) func() time.Time {
 // dryRun lists what a pass would remove, as it finds it.
 func (a *app) dryRun(ctx context.Context, c dailyrun.Config) error {
 	var report *dailyrun.Report
+	var failure error
 	err := table(a.printer, func(yield func(planned, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -120,15 +125,12 @@ func (a *app) dryRun(ctx context.Context, c dailyrun.Config) error {
 				cancel() // the output has failed, and says so
 			}
 		}
-		var err error
-		if report, err = dailyrun.Run(ctx, c); err != nil && more {
-			yield(planned{}, passFailure(report, err))
-		}
+		report, failure = dailyrun.Run(ctx, c)
 	}, []string{"BRANCH", "ACTION", "RULE", "DUE", "VERSION", "KEY"}, planned.view, planned.cells)
-	if report != nil {
-		a.note("%s", report.Heartbeat())
+	if err != nil || report == nil {
+		return cmp.Or(err, failure)
 	}
-	return err
+	return a.conclude(report, failure)
 }
 
 func passFailure(r *dailyrun.Report, err error) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
-	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 )
@@ -23,7 +22,7 @@ func (a *app) lifecycleStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show how far lifecycle passes have come, and what is in their way",
 		Long: "Show how far lifecycle passes have come, by branch, by delay of its rules in days (0: what depends on other versions, or has no delay), and by shard; shards that are in one state are on one line. " +
-			"READ TO is the last move of the branch that was looked at, LAG how much later the newest one is that could have been, NEXT when the next one falls due. BLOCKED names the first key that is in the way, and why. Give the --day, --boundary and --retention-days that passes have.",
+			"READ TO is the last move of the branch that was looked at, LAG how much later the newest one is that could have been, NEXT when the next one falls due, WALKED when the last walk began. BLOCKED names the first key that is in the way, and why; a line for 'walk' is there where that is so for walks. Give the --day, --boundary and --retention-days that passes have.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.readPasses(cmd, &f, func(c dailyrun.Config) error {
@@ -58,13 +57,12 @@ func thenError[T any](items []T, err error) iter.Seq2[T, error] {
 	}
 }
 
-// statusRow is a lane in one shard, or in several that are in one state; or a branch that passes leave out.
+// statusRow is a lane in one shard, or in several that are in one state. Without shards it is about the branch: that passes leave it out, or that something is in the way of walks.
 type statusRow struct {
-	source     dailyrun.SourceStatus
-	lane       dailyrun.LaneStatus
-	shards     []int
-	done       time.Time // up to when the shard has done everything
-	lastWalked time.Time // of the repository
+	source dailyrun.SourceStatus
+	lane   dailyrun.LaneStatus
+	shards []int
+	done   time.Time // up to when the shard has done everything
 }
 
 func statusRows(status *dailyrun.Status) (rows []statusRow) {
@@ -73,12 +71,11 @@ func statusRows(status *dailyrun.Status) (rows []statusRow) {
 		shards[s.Shard] = s
 	}
 	for _, source := range status.Sources {
-		walked := shards[lifecycle.ShardOf(source.Repository, "")].LastWalked
-		if len(source.Lanes) == 0 {
-			rows = append(rows, statusRow{source: source, lastWalked: walked})
+		if len(source.Lanes) == 0 || source.WalkBlocked != nil {
+			rows = append(rows, statusRow{source: source})
 		}
 		for _, lane := range source.Lanes {
-			rows = append(rows, statusRow{source, lane, []int{lane.Shard}, shards[lane.Shard].Time, walked})
+			rows = append(rows, statusRow{source, lane, []int{lane.Shard}, shards[lane.Shard].Time})
 		}
 	}
 	return rows
@@ -88,12 +85,11 @@ func statusRows(status *dailyrun.Status) (rows []statusRow) {
 func together(rows []statusRow) (joined []statusRow) {
 	by := map[string]int{}
 	for _, r := range rows {
-		shards := r.shards
-		r.shards = nil
-		same := fmt.Sprint(r.cells())
-		r.shards = shards
+		cells := r.cells()
+		cells[2] = "" // the shards
+		same := fmt.Sprint(cells)
 		if i, ok := by[same]; ok {
-			joined[i].shards = append(joined[i].shards, shards...)
+			joined[i].shards = append(joined[i].shards, r.shards...)
 			continue
 		}
 		by[same] = len(joined)
@@ -113,10 +109,13 @@ func (r statusRow) view() any {
 		Skipped    string                `json:"skipped,omitempty"`
 		LastWalked time.Time             `json:"last_walked,omitzero"`
 		WalkedTo   *string               `json:"walked_to,omitempty"`
+		WalkBlock  *blockView            `json:"walk_blocked,omitempty"`
 		*laneView
-	}{r.source.Repository, r.source.Branch, r.source.UID, r.source.Skipped, r.lastWalked, r.source.WalkedTo, nil}
+	}{r.source.Repository, r.source.Branch, r.source.UID, r.source.Skipped, r.source.LastWalked, r.source.WalkedTo, nil, nil}
 	if len(r.shards) > 0 {
 		view.laneView = r.viewLane()
+	} else {
+		view.WalkBlock = viewBlock(r.source.WalkBlocked)
 	}
 	return view
 }
@@ -142,19 +141,27 @@ type blockView struct {
 
 func (r statusRow) viewLane() *laneView {
 	l := r.lane
-	view := &laneView{
+	return &laneView{
 		Shard: l.Shard, Days: l.Delay, Cold: l.Cold, Unfinished: l.Unfinished, ReadTo: l.Head, Horizon: l.Horizon, LagSeconds: l.Lag.Seconds(), WaitingUntil: l.WaitingUntil, DoneUpTo: r.done,
+		Blocked: viewBlock(l.Blocked),
 	}
-	if b := l.Blocked; b != nil {
-		view.Blocked = &blockView{viewKey(b.Key), time.Unix(0, b.Since).UTC(), b.Reason}
+}
+
+func viewBlock(b *cursor.Block) *blockView {
+	if b == nil {
+		return nil
 	}
-	return view
+	return &blockView{viewKey(b.Key), time.Unix(0, b.Since).UTC(), b.Reason}
 }
 
 func (r statusRow) cells() []string {
-	cells := []string{sourceText(r.source.Source), "-", "-", "-", "-", "-", formatTime(r.lastWalked), orDash(r.source.Skipped)}
-	if len(r.source.Lanes) == 0 {
-		return cells
+	source, walked := sourceText(r.source.Source), formatTime(r.source.LastWalked)
+	switch {
+	case len(r.shards) > 0:
+	case r.source.WalkBlocked != nil:
+		return []string{source, "walk", "-", "-", "-", "-", walked, blockText(r.source.WalkBlocked)}
+	default:
+		return []string{source, "-", "-", "-", "-", "-", walked, orDash(r.source.Skipped)}
 	}
 	l := r.lane
 	readTo, lag := formatTime(l.Head), lagText(l.Lag)
@@ -162,7 +169,7 @@ func (r statusRow) cells() []string {
 		readTo, lag = "nothing yet", "-"
 	}
 	return []string{
-		cells[0], strconv.Itoa(l.Delay), shardsText(r.shards), readTo, lag, formatTime(l.WaitingUntil), formatTime(r.lastWalked), blockText(l.Blocked),
+		source, strconv.Itoa(l.Delay), shardsText(r.shards), readTo, lag, formatTime(l.WaitingUntil), walked, blockText(l.Blocked),
 	}
 }
 

@@ -20,7 +20,7 @@ type Cursor struct {
 	Time         int64
 	RuleSetHash  [32]byte
 	PromotedHash [32]byte
-	// LastWalked is when the last walk that was finished began.
+	// LastWalked is when the oldest of the last finished walks began, of the repositories whose names are in the shard.
 	LastWalked int64
 }
 

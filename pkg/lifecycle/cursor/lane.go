@@ -80,13 +80,26 @@ func (l Lane) message() (*cursorpb.LaneData, error) {
 			return nil, fmt.Errorf("step: %w", err)
 		}
 	}
-	if b := l.Blocked; b != nil {
-		m.Blocked = &cursorpb.BlockData{Key: b.Key, Since: b.Since, Reason: shortened(b.Reason)}
-	}
+	m.Blocked = l.Blocked.message()
 	return m, nil
 }
 
-// shortened makes any text one that a message can hold: a reason must not be what keeps a position from being saved.
+// message returns nil for no block.
+func (b *Block) message() *cursorpb.BlockData {
+	if b == nil {
+		return nil
+	}
+	return &cursorpb.BlockData{Key: b.Key, Since: b.Since, Reason: shortened(b.Reason)}
+}
+
+func parseBlock(m *cursorpb.BlockData) *Block {
+	if m == nil {
+		return nil
+	}
+	return &Block{Key: keyOf(m.Key), Since: m.Since, Reason: m.Reason}
+}
+
+// shortened makes any text one that a message can hold: a reason must not be what keeps a record from being saved.
 func shortened(reason string) string {
 	return strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 }
@@ -106,9 +119,7 @@ func parseLane(m *cursorpb.LaneData) (Lane, error) {
 			return Lane{}, fmt.Errorf("step: %w", err)
 		}
 	}
-	if b := m.Blocked; b != nil {
-		l.Blocked = &Block{Key: keyOf(b.Key), Since: b.Since, Reason: b.Reason}
-	}
+	l.Blocked = parseBlock(m.Blocked)
 	return l, nil
 }
 

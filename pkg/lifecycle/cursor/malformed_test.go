@@ -42,7 +42,7 @@ func read(t testing.TB, store kv.Store, key string) (any, error) {
 		_, scanned := all(s.Positions(ctx, 3))
 		errs = append(errs, scanned...)
 	case "walks":
-		w, found, err := s.Walk(ctx, repoUID, branchUID)
+		w, found, err := s.Walk(ctx, repoUID, branchUID, 0)
 		get(w, found, err)
 		_, scanned := all(s.Walks(ctx))
 		errs = append(errs, scanned...)
@@ -206,6 +206,10 @@ func TestMalformedRecordsAreErrorsThatNameThem(t *testing.T) {
 		"walk, no hash":                      {walkKey, walk(func(w *cursorpb.WalkData) { w.RuleSetHash = nil }), "0 bytes"},
 		"walk, hash too long":                {walkKey, walk(func(w *cursorpb.WalkData) { w.PromotedHash = append(h[:], 0) }), "33 bytes"},
 		"walk, tree too short":               {walkKey, walk(func(w *cursorpb.WalkData) { w.Head = &cursorpb.PointData{Tree: []byte("x")} }), "1 bytes"},
+		"walk, negative time of the last":    {walkKey, walk(func(w *cursorpb.WalkData) { w.Last = -1 }), "negative"},
+		"walk, negative time of a block":     {walkKey, walk(func(w *cursorpb.WalkData) { w.Blocked = &cursorpb.BlockData{Since: -1} }), "negative"},
+		"walk, over other shards":            {walkKey, walk(func(w *cursorpb.WalkData) { w.Shards = 1 }), "/0001"},
+		"walk, too many shards":              {walkKey, walk(func(w *cursorpb.WalkData) { w.Shards = 1 << 16 }), "10000"},
 		"walk, unknown field":                {walkKey, walk(func(w *cursorpb.WalkData) { unknown(w) }), "does not know"},
 		"walk, unknown field in the head":    {walkKey, walk(func(w *cursorpb.WalkData) { w.Head = &cursorpb.PointData{}; unknown(w.Head) }), "does not know"},
 	} {

@@ -70,7 +70,11 @@ func sourceOfPosition(key string, _ []byte) (repositoryUID, branchUID string, er
 }
 
 func sourceOfWalk(key string, _ []byte) (repositoryUID, branchUID string, err error) {
-	return splitSource(key, strings.TrimPrefix(key, walksPrefix))
+	source := strings.TrimPrefix(key, walksPrefix)
+	if parts := strings.Split(source, "/"); len(parts) == 3 && shardsPattern.MatchString(parts[2]) {
+		source = parts[0] + "/" + parts[1]
+	}
+	return splitSource(key, source)
 }
 
 func sourceOfDeferred(key string, value []byte) (repositoryUID, branchUID string, err error) {

@@ -182,10 +182,10 @@ func TestAnyCursorAndWalkIsReadBack(t *testing.T) {
 
 		w := cursor.Walk{
 			RepositoryUID: "r", BranchUID: "b", Began: times.Draw(rt, "began"), Head: drawPoint(rt, 0, 1<<63-1), After: string(rapid.SliceOf(rapid.Byte()).Draw(rt, "after")),
-			RuleSetHash: drawHash(rt), PromotedHash: drawHash(rt),
+			Shards: rapid.Uint16().Draw(rt, "shards"), RuleSetHash: drawHash(rt), PromotedHash: drawHash(rt), Last: times.Draw(rt, "last"),
 		}
 		require.NoError(rt, s.SaveWalk(t.Context(), w))
-		walk, _, err := s.Walk(t.Context(), "r", "b")
+		walk, _, err := s.Walk(t.Context(), "r", "b", w.Shards)
 		require.NoError(rt, err)
 		require.Equal(rt, w, walk)
 	})
@@ -278,13 +278,15 @@ func TestPruneRemovesWhatBelongsToSourcesThatAreGone(t *testing.T) {
 				w := aWalk()
 				w.RepositoryUID, w.BranchUID = repo, branch
 				require.NoError(t, s.SaveWalk(ctx, w))
+				w.Shards = 0xff
+				require.NoError(t, s.SaveWalk(ctx, w))
 			}
 		}
 		require.NoError(t, s.SavePositions(ctx, positions...))
 		require.NoError(t, s.Defer(ctx, deferred...))
 		require.NoError(t, s.SaveCursors(ctx, aCursor()))
 		put(t, store, "leases/shard-03", []byte("x"))
-		const each = 16 + 16*50 + 1
+		const each = 16 + 16*50 + 2
 		require.Len(t, raw(t, store), 4*each+2)
 
 		removed, err := s.Prune(ctx, func(string, string) bool { return true })

@@ -5,7 +5,7 @@
 //   - a [Cursor] per shard says up to when everything that was due has been done, under which rules;
 //   - a [Position] per shard and source branch says how far each lane has come;
 //   - a [Deferred] is an object to look at again at a known time;
-//   - a [Walk] is the checkpoint of a walk under way.
+//   - a [Walk] per source branch says how far a walk under way has come, and when the last one was.
 //
 // Reading is strict, because a position that is read wrong makes a pass skip what is due, or do all of it again. A record that is cut, altered, of another version, or that belongs under another key is an error that
 // matches [ErrMalformed] and names partition and key; only one that is not there at all is a cold start. Positions, deferred objects and walks end in a checksum of their bytes. A cursor is plain JSON, in which a digit that

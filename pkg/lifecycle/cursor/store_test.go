@@ -87,7 +87,7 @@ func aDeferred() cursor.Deferred {
 }
 
 func aWalk() cursor.Walk {
-	return cursor.Walk{RepositoryUID: repoUID, BranchUID: branchUID, Began: 12, Head: point(11, 3), After: "k\xfe", RuleSetHash: digest(1), PromotedHash: digest(2)}
+	return cursor.Walk{RepositoryUID: repoUID, BranchUID: branchUID, Began: 12, Head: point(11, 3), After: "k\xfe", RuleSetHash: digest(1), PromotedHash: digest(2), Last: 10, Blocked: &cursor.Block{Key: graveler.Key("k"), Since: 9, Reason: "no"}}
 }
 
 // everything saves one record of each kind.
@@ -167,7 +167,7 @@ func TestWhatIsSavedIsReadBack(t *testing.T) {
 		require.Equal(t, []cursor.Position{aPosition()}, positions)
 		none(t, s.Positions(ctx, 2))
 
-		w, found, err := s.Walk(ctx, repoUID, branchUID)
+		w, found, err := s.Walk(ctx, repoUID, branchUID, 0)
 		require.NoError(t, err)
 		require.True(t, found)
 		require.Equal(t, aWalk(), w)
@@ -184,12 +184,19 @@ func TestWhatIsSavedIsReadBack(t *testing.T) {
 		require.NoError(t, s.RemoveDeferred(ctx, aDeferred()))
 		require.NoError(t, s.RemoveDeferred(ctx, aDeferred()), "again")
 		none(t, s.AllDeferred(ctx))
-		require.NoError(t, s.RemoveWalk(ctx, repoUID, branchUID))
-		require.NoError(t, s.RemoveWalk(ctx, repoUID, branchUID), "again")
-		_, found, err = s.Walk(ctx, repoUID, branchUID)
+
+		_, found, err = s.Walk(ctx, repoUID, branchUID, 0x8001)
 		require.NoError(t, err)
-		require.False(t, found)
-		none(t, s.Walks(ctx))
+		require.False(t, found, "walks over other shards")
+		some := aWalk()
+		some.Shards, some.After = 0x8001, "elsewhere"
+		require.NoError(t, s.SaveWalk(ctx, some))
+		for _, want := range []cursor.Walk{some, aWalk()} {
+			w, found, err := s.Walk(ctx, repoUID, branchUID, want.Shards)
+			require.NoError(t, err)
+			require.True(t, found)
+			require.Equal(t, want, w)
+		}
 	})
 }
 
@@ -234,7 +241,7 @@ func TestWhatIsMissingIsAColdStart(t *testing.T) {
 			none(t, s.Positions(ctx, shard))
 			none(t, s.Due(ctx, shard, 1<<63-1))
 		}
-		w, found, err := s.Walk(ctx, repoUID, branchUID)
+		w, found, err := s.Walk(ctx, repoUID, branchUID, 0)
 		require.NoError(t, err)
 		require.False(t, found)
 		require.Zero(t, w)
@@ -252,7 +259,7 @@ func TestAReadOnlyStoreRefusesEveryWrite(t *testing.T) {
 	_, pruneErr := s.Prune(ctx, func(string, string) bool { return false })
 	for what, err := range map[string]error{
 		"cursor": s.SaveCursors(ctx, aCursor()), "position": s.SavePositions(ctx, aPosition()), "deferred": s.Defer(ctx, aDeferred()), "done": s.RemoveDeferred(ctx, aDeferred()),
-		"walk": s.SaveWalk(ctx, aWalk()), "walked": s.RemoveWalk(ctx, repoUID, branchUID), "prune": pruneErr,
+		"walk": s.SaveWalk(ctx, aWalk()), "prune": pruneErr,
 	} {
 		require.ErrorIs(t, err, kv.ErrReadOnly, what)
 	}
@@ -274,7 +281,7 @@ func TestErrorsOfTheStoreAreNoColdStart(t *testing.T) {
 	require.NoError(t, store.Close())
 	_, _, cursorErr := s.Cursor(ctx, 3)
 	_, _, positionErr := s.Position(ctx, 3, repoUID, branchUID)
-	_, _, walkErr := s.Walk(ctx, repoUID, branchUID)
+	_, _, walkErr := s.Walk(ctx, repoUID, branchUID, 0)
 	_, pruneErr := s.Prune(ctx, func(string, string) bool { return true })
 	errs := []error{cursorErr, positionErr, walkErr, pruneErr, s.SaveCursors(ctx, aCursor())}
 	for _, err := range errs {
@@ -371,7 +378,7 @@ func TestWhatIsInvalidIsNotWritten(t *testing.T) {
 	}
 	_, _, err := s.Position(ctx, 1, "a/b", "c")
 	require.ErrorIs(t, err, graveler.ErrInvalidValue)
-	_, _, err = s.Walk(ctx, "", "c")
+	_, _, err = s.Walk(ctx, "", "c", 0)
 	require.ErrorIs(t, err, graveler.ErrInvalidValue)
 	require.Empty(t, raw(t, store))
 }

@@ -158,17 +158,6 @@ func TestAWalkThatFailsIsAnErrorAndGoesOnWhereItWas(t *testing.T) {
 	require.Empty(t, f.keys(bucket))
 }
 
-func TestAnErrorOfAWalkBlocksTheWalkAlone(t *testing.T) {
-	f := newFixture(t, catalog.VersioningOff)
-	f.config.Walker = &failingWalker{Walker: walker.New(f.Graveler)}
-	f.rules(bucket, expire(1))
-	f.put("a")
-	f.days(2)
-	_, err := f.tryRun()
-	require.ErrorContains(t, err, "the disk is on fire")
-	require.Empty(t, f.keys(bucket))
-}
-
 func TestAnEventOfWhichOneMatchFailsIsNotPassed(t *testing.T) {
 	f := newFixture(t, catalog.VersioningEnabled)
 	f.rules(bucket, `"Filter":{},"NoncurrentVersionExpiration":{"NewerNoncurrentVersions":1}`)

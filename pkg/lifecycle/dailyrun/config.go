@@ -83,11 +83,11 @@ type Config struct {
 
 	// Dispatcher carries out what is due; nil: a dispatch.Mover over Store. Either is tried three times.
 	Dispatcher dispatch.Dispatcher
-	// Repositories are those that the pass is about; nil is all. A pass over some of them leaves what is remembered of the others as it is, and cursors and times of walks too, which are about all: what is due to be walked is walked each time.
+	// Repositories are those that the pass is about; nil is all. A pass over some of them leaves what is remembered of the others as it is, and cursors too, which are about all.
 	Repositories []graveler.RepositoryID
-	// Shards are those that the pass works on, each in [0, lifecycle.Shards); nil is all.
+	// Shards are those that the pass works on, each in [0, lifecycle.Shards); nil is all. Passes over other shards have walks of their own.
 	Shards []int
-	// Holder, unless it is nil, narrows them to what this process holds.
+	// Holder, unless it is nil, narrows them to what this process holds. A walk is not narrowed: whoever walks a repository does so for all of Shards.
 	Holder Holder
 	// RetentionWindow is how far back branch logs are to be relied on; 0: as far as the longest delay of any rule needs, and a day. The retention rules of a repository may narrow it for a branch.
 	RetentionWindow time.Duration
@@ -102,7 +102,7 @@ type Config struct {
 	DayBoundary lifecycle.Boundary
 	// MaxRuntime ends the pass, with what was done saved; 0: DefaultMaxRuntime. A pass that reaches it has not failed.
 	MaxRuntime time.Duration
-	// EventBudget bounds how many changes of a branch, and how many candidates of each of its lanes, a pass reads; 0: there is no bound. A move is never read in part.
+	// EventBudget bounds how many changes of a branch, how many candidates of each of its lanes, and how many keys of a walk over it, a pass reads; 0: there is no bound. A move is never read in part.
 	EventBudget int
 	// DryRun makes a pass that changes nothing: it is told each removal that would be made, and nothing is dispatched or saved. nil: a real pass.
 	DryRun func(source dispatch.Source, item dispatch.Item)
@@ -161,7 +161,7 @@ func (c *Config) calendar() lifecycle.Calendar {
 	return lifecycle.Calendar{Day: c.Day, Boundary: c.DayBoundary}
 }
 
-// walkerDue reports whether a walk is due: with each pass, or if there was none yet, or when the interval has gone by.
+// walkerDue reports whether a walk is due: with each pass, or if there was none yet, or when the interval has gone by; and after one of a pass whose clock was ahead, which says nothing of what is due now.
 func walkerDue(last, now time.Time, interval time.Duration) bool {
-	return interval == 0 || last.IsZero() || now.Sub(last) >= interval
+	return interval == 0 || last.IsZero() || last.After(now) || now.Sub(last) >= interval
 }

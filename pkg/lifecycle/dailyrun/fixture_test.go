@@ -109,12 +109,17 @@ func in(repo graveler.RepositoryID) catalog.Bucket { return catalog.Bucket{Repos
 
 func (f *fixture) put(keys ...string) {
 	f.Helper()
+	f.putIn(bucket, keys...)
+}
+
+func (f *fixture) putIn(repo graveler.RepositoryID, keys ...string) {
+	f.Helper()
 	for _, key := range keys {
 		f.clock = f.clock.Add(time.Second)
-		_, err := f.catalog.Put(f.Context(), in(bucket), key, catalog.Object{PhysicalAddress: fmt.Sprint(key, f.clock), Size: 1}, catalog.Conditions{})
+		_, err := f.catalog.Put(f.Context(), in(repo), key, catalog.Object{PhysicalAddress: fmt.Sprint(key, f.clock), Size: 1}, catalog.Conditions{})
 		require.NoError(f, err)
 	}
-	f.commit(bucket)
+	f.commit(repo)
 }
 
 func (f *fixture) delete(key string) {

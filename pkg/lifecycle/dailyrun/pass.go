@@ -101,8 +101,8 @@ func (p *pass) run(ctx context.Context) {
 			s.runLanes(ctx)
 		}
 	}
-	p.walk(ctx)
 	p.runDeferred(ctx)
+	p.walk(ctx) // which may take long
 	p.prune(ctx)
 	p.saveCursors(ctx)
 	p.report.Took = time.Since(p.began)

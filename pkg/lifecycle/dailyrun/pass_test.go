@@ -96,11 +96,12 @@ func TestTheHeartbeatHasItsTokens(t *testing.T) {
 	cold, err := dailyrun.Run(t.Context(), dailyrun.Config{Store: f.Graveler, Records: f.records, DryRun: func(dispatch.Source, dispatch.Item) {}})
 	require.NoError(t, err)
 	require.Regexp(t, `^daily_run: status=ok shards=16 errors=0 duration=\w+ cursor_lag_max=cold walked_max_age=cold$`, cold.Heartbeat())
+	require.Regexp(t, ` cursor_lag_max=0s walked_max_age=0s$`, f.run().Heartbeat(), "nothing is to be walked")
+	f.rules(bucket, expire(1))
 	f.run()
 	f.clock = f.clock.Add(3 * time.Minute)
 	require.Regexp(t, `^daily_run: status=ok shards=16 errors=0 duration=\w+ cursor_lag_max=0s walked_max_age=3m1s$`, f.run().Heartbeat())
 
-	f.rules(bucket, expire(1))
 	f.put("a")
 	f.days(2)
 	f.results = func(dispatch.Item) dispatch.Result { return dispatch.Result{Outcome: lifecycle.RetryLater} }

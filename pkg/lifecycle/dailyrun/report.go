@@ -40,7 +40,7 @@ type ShardReport struct {
 	Shard int
 	// Time is that of the latest pass up to which everything that was due has been done; zero where there was none.
 	Time time.Time
-	// LastWalked is when the last walk that has ended began; zero where there was none.
+	// LastWalked is when the oldest of the last walks began, of the repositories whose names are in the shard; zero where one was never walked.
 	LastWalked time.Time
 	// Events is how many changes and candidates were looked at.
 	Events int
@@ -53,7 +53,7 @@ type SourceReport struct {
 	dispatch.Source
 	// Skipped says why nothing was done; "" where that is not so.
 	Skipped string
-	// Blocked is how many lanes of how many shards stand before something that could not be carried out, be it for now.
+	// Blocked is how many lanes of how many shards stand before something that could not be carried out, be it for now, and one more where a walk has come to such a thing.
 	Blocked int
 	// WaitingUntil is when the next object falls due, as far as is known; zero: none is waiting.
 	WaitingUntil time.Time

@@ -26,7 +26,11 @@ type SourceStatus struct {
 	Skipped string // why passes leave it out; "" where they do not
 	// WalkedTo is the last key that a walk under way has looked at; nil: none is under way.
 	WalkedTo *string
-	Lanes    []LaneStatus // by shard and delay
+	// LastWalked is when the last walk over the branch that has ended began; zero where there was none.
+	LastWalked time.Time
+	// WalkBlocked is the first key that a walk could not do; nil: there was none.
+	WalkBlocked *cursor.Block
+	Lanes       []LaneStatus // by shard and delay
 }
 
 // LaneStatus is about a lane in one shard.
@@ -76,9 +80,13 @@ func (s *source) status(ctx context.Context) (SourceStatus, error) {
 	if err == nil {
 		err = s.prepare(ctx)
 	}
-	w, walking, walkErr := s.records.Walk(ctx, s.id.repository, s.id.branch)
-	if walking {
-		status.WalkedTo = &w.After
+	w, _, walkErr := s.records.Walk(ctx, s.id.repository, s.id.branch, s.walkedShards())
+	status.LastWalked = timeOf(w.Last)
+	if s.needsWalks() {
+		status.WalkBlocked = w.Blocked
+		if w.Began != 0 {
+			status.WalkedTo = &w.After
+		}
 	}
 	needed := s.needed()
 	for _, p := range s.positions {

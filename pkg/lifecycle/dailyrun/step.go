@@ -166,7 +166,6 @@ func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *rea
 	o, a, err := l.judge(ctx, head, place, key, *value)
 	if undecodable(err) {
 		r.refuse(sh, key, err.Error())
-		l.fail(ctx, laneError(l.delay, err))
 		return nil
 	}
 	if err != nil || a == nil {
@@ -275,7 +274,6 @@ func (s *source) evaluate(ctx context.Context, e *walker.Evaluator, g *walker.Gr
 		for due, err := range e.Evaluate(ctx, g) {
 			if undecodable(err) {
 				r.refuse(sh, unit, err.Error())
-				s.fail(ctx, err)
 				break
 			}
 			if err == nil {

@@ -6,197 +6,133 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
-	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
-// walk takes the walks that are due or under way. Each repository is walked by whoever holds the shard of its name, for all shards.
+// walk takes the walks that are due or under way, each source apart from all others. A repository is walked by whoever holds the shard of its name, for all shards.
 func (p *pass) walk(ctx context.Context) {
-	if p.Walker == nil || p.cut(ctx) {
+	if p.Walker == nil {
 		return
 	}
-	underWay := map[sourceID]cursor.Walk{}
-	for w, err := range p.records.Walks(ctx) {
-		if err != nil {
-			p.fail(ctx, fmt.Errorf("walks: %w", err))
-			return
-		}
-		underWay[sourceID{w.RepositoryUID, w.BranchUID}] = w
-	}
+	oldest := map[*shard]int64{}
 	for _, sh := range p.shards {
-		r := p.round(sh, underWay)
-		if r == nil || !sh.ours() {
+		oldest[sh] = p.now.UnixNano() // where there is nothing to be walked
+	}
+	for _, s := range p.rotated() {
+		sh := p.walkerOf(s.target.Repository)
+		if sh == nil || s.report.Skipped != "" || s.ready && !s.needsWalks() {
 			continue
 		}
-		r.run(ctx)
-		if r.ended() {
-			sh.cursor.LastWalked = r.began
+		last := int64(0)
+		if s.ready && !p.cut(ctx) {
+			last = s.walk(ctx)
+		}
+		oldest[sh] = min(oldest[sh], last)
+	}
+	for sh, last := range oldest {
+		if p.unknown != nil {
+			sh.walked(last, p.now.UnixNano())
 		}
 	}
 }
 
-// round is the walks over all sources of a shard. It has ended when each of them has; until then those that have not are in the records, with how far they have come.
-type round struct {
-	*pass
-	began   int64
-	sources []*source
-	walks   map[*source]*cursor.Walk // those that have not ended
-	saved   map[*source]bool         // those that are in the records
+// needsWalks reports whether walks find something: what the lane without a delay does, they do.
+func (s *source) needsWalks() bool {
+	_, ok := s.needed()[0]
+	return ok
 }
 
-// round returns the round of a shard that is under way or due, nil where neither is so.
-func (p *pass) round(sh *shard, underWay map[sourceID]cursor.Walk) *round {
-	r := &round{pass: p, began: max(0, p.now.UnixNano()), walks: map[*source]*cursor.Walk{}, saved: map[*source]bool{}}
-	var all []*source
-	for _, s := range p.sources {
-		if lifecycle.ShardOf(s.target.Repository, "") != sh.number || s.report.Skipped != "" {
-			continue
-		}
-		all = append(all, s)
-		if w, ok := underWay[s.id]; ok {
-			r.sources, r.walks[s], r.saved[s] = append(r.sources, s), &w, true
-			r.began = min(r.began, w.Began)
-		}
-	}
-	if len(r.sources) > 0 {
-		return r
-	}
-	last := time.Time{}
-	if sh.cursor.LastWalked > 0 {
-		last = time.Unix(0, sh.cursor.LastWalked)
-	}
-	if !walkerDue(last, p.now, p.WalkerInterval) {
+// walkerOf returns the shard whose holder walks a repository: that of its name, or one that stands for it where the pass is about some shards only; nil where this process does not hold it. That its records are malformed is no obstacle.
+func (p *pass) walkerOf(repo graveler.RepositoryID) *shard {
+	sh := p.byNumber[p.Shards[lifecycle.ShardOf(repo, "")%len(p.Shards)]]
+	if sh == nil || sh.work.Err() != nil {
 		return nil
 	}
-	r.sources = all
-	for _, s := range all {
-		r.walks[s] = &cursor.Walk{RepositoryUID: s.id.repository, BranchUID: s.id.branch, Began: r.began, Head: s.head}
-	}
-	return r
+	return sh
 }
 
-func (r *round) ended() bool { return len(r.walks) == 0 }
-
-// run walks. What goes wrong with one source is for the next pass, from where it went wrong on.
-func (r *round) run(ctx context.Context) {
-	for _, s := range r.sources {
-		if r.cut(ctx) {
-			break
-		}
-		if !s.ready {
-			continue
-		}
-		err := s.walkFrom(ctx, r.walks[s], func() error { return r.save(ctx) })
-		if err = errors.Join(err, s.close()); err != nil {
-			s.fail(ctx, fmt.Errorf("walk: %w", err))
-			continue
-		}
-		s.report.Walked = true
-		delete(r.walks, s)
-		if err := r.forget(ctx, s); err != nil {
-			s.fail(ctx, fmt.Errorf("walk: %w", err))
-		}
-	}
-	if err := r.save(ctx); err != nil {
-		r.fail(ctx, fmt.Errorf("walks: %w", err))
+// walked takes note of when the oldest of the last walks began. It goes back only where it was ahead of the clock.
+func (s *shard) walked(last, now int64) {
+	if last > s.cursor.LastWalked || s.cursor.LastWalked > now && last > 0 {
+		s.cursor.LastWalked = last
 	}
 }
 
-// save saves the walks that have not ended, also those that have not begun, or else the round would be taken for ended without them. A pass over some repositories begins no round that others would end.
-func (r *round) save(ctx context.Context) error {
-	if r.DryRun != nil {
+// walkedShards returns those that the walks of this pass are over, as records have them.
+func (p *pass) walkedShards() (set uint16) {
+	if len(p.Shards) == lifecycle.Shards {
+		return 0
+	}
+	for _, n := range p.Shards {
+		set |= 1 << n
+	}
+	return set
+}
+
+// walk goes on with the walk over the source, or takes the next one if that is due, and returns when the last one that has ended began, 0 where that is not known. As long as a walk has not ended, or the last one could not do something,
+// things may be due in any shard.
+func (s *source) walk(ctx context.Context) int64 {
+	record, _, err := s.records.Walk(ctx, s.id.repository, s.id.branch, s.walkedShards())
+	if err != nil {
+		s.behindAll()
+		s.fail(ctx, fmt.Errorf("walk: %w", err))
+		return 0
+	}
+	w := &walk{source: s, record: record}
+	if record.Began != 0 || walkerDue(timeOf(record.Last), s.now, s.WalkerInterval) {
+		if err := errors.Join(w.run(ctx), s.close()); err != nil {
+			s.behindAll()
+			s.fail(ctx, fmt.Errorf("walk: %w", err))
+			return record.Last
+		}
+	}
+	if w.record.Blocked != nil {
+		s.report.Blocked++
+	}
+	if w.record.Blocked != nil || w.record.Began != 0 {
+		s.behindAll()
+	}
+	return w.record.Last
+}
+
+// begin begins a walk, unless one is under way.
+func (w *walk) begin() {
+	if r := &w.record; r.Began == 0 {
+		r.RepositoryUID, r.BranchUID, r.Shards = w.id.repository, w.id.branch, w.walkedShards()
+		r.Began, r.Head = max(0, w.now.UnixNano()), w.head
+	}
+}
+
+// advance takes note that the walk is done with the keys up to one, and of the first of these that could not be done. What an earlier walk could not do is in the way until this one has come to it.
+func (w *walk) advance(to string, first *cursor.Block) {
+	r := &w.record
+	if b := r.Blocked; first != nil && (b == nil || string(b.Key) > r.After) || b != nil && string(b.Key) > r.After && string(b.Key) <= to {
+		r.Blocked = first
+	}
+	r.After = to
+}
+
+// end ends the walk, which has been done with all keys.
+func (w *walk) end() {
+	r := &w.record
+	if b := r.Blocked; b != nil && string(b.Key) > r.After {
+		r.Blocked = nil
+	}
+	r.Last, r.Began, r.Head, r.After = r.Began, 0, cursor.Point{}, ""
+	w.report.Walked = true
+}
+
+// save saves how far the walk has come, or that it has ended.
+func (w *walk) save(ctx context.Context) error {
+	if w.DryRun != nil {
 		return nil
 	}
 	ctx, cancel := saver(ctx)
 	defer cancel()
-	for _, s := range r.sources {
-		if w := r.walks[s]; w != nil && (r.saved[s] || !r.partial()) {
-			if err := r.records.SaveWalk(ctx, *w); err != nil {
-				return err
-			}
-			r.saved[s] = true
-		}
-	}
-	return nil
-}
-
-func (r *round) forget(ctx context.Context, s *source) error {
-	if r.DryRun != nil || !r.saved[s] {
-		return nil
-	}
-	ctx, cancel := saver(ctx)
-	defer cancel()
-	return r.records.RemoveWalk(ctx, s.id.repository, s.id.branch)
-}
-
-// walkFrom looks at every key behind where the walk has come, and calls save when it has come further. What it cannot do this time is for the next walk; only where it is not known what was done it stops.
-func (s *source) walkFrom(ctx context.Context, w *cursor.Walk, save func() error) error {
-	if s.walked {
-		return nil // a lane that started cold has looked at everything
-	}
-	if err := s.lookAnew(); err != nil {
-		return err
-	}
-	e := s.evaluator()
-	e.Siblings = true
-	var items []pending
-	last := w.After
-	flush := func() error {
-		if _, err := s.send(ctx, items); err != nil {
-			return err
-		}
-		items = items[:0]
-		w.After = last
-		return nil
-	}
-	for g, err := range s.Walker.Walk(ctx, s.target.Repository, s.head.Tree, s.versioning, w.After) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil && s.prefixes.CoverKey(g.Key) {
-			items, err = s.walkGroup(ctx, e, g, items)
-		}
-		if err != nil {
-			return errors.Join(err, flush())
-		}
-		last = g.Key
-		if len(items) < s.chunk {
-			continue
-		}
-		if err := errors.Join(flush(), save()); err != nil {
-			return err
-		}
-	}
-	return flush()
-}
-
-// walkGroup adds what is due of a key. What holds no object is an error for the report, and the walk goes on.
-func (s *source) walkGroup(ctx context.Context, e *walker.Evaluator, g *walker.Group, items []pending) ([]pending, error) {
-	for due, err := range e.Evaluate(ctx, g) {
-		if undecodable(err) {
-			s.fail(ctx, fmt.Errorf("walk: %w", err))
-			break
-		}
-		if err != nil {
-			return items, err
-		}
-		gone, err := s.gone(ctx, due.Object)
-		if err != nil {
-			return items, err
-		}
-		if gone {
-			continue
-		}
-		if _, locked := s.lockOf(due); locked { // the next walk will see
-			s.count(due.Action.Kind, lifecycle.SkippedObjectLock)
-			continue
-		}
-		n := lifecycle.ShardOf(s.target.Repository, g.Key)
-		items = append(items, pending{shard: &shard{number: n}, unit: graveler.Key(g.Key), item: itemOf(due)})
-	}
-	return items, nil
+	err := w.records.SaveWalk(ctx, w.record)
+	w.unsaved = w.unsaved || err != nil
+	return unsaved(err)
 }

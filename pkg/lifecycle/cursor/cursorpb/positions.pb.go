@@ -516,17 +516,20 @@ func (x *DeferredData) GetChecksum() uint64 {
 	return 0
 }
 
-// Key walks/<repository UID>/<branch UID>.
+// Key walks/<repository UID>/<branch UID>, and then /<shards, 4 hex digits> where the walks are over some shards only.
 type WalkData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // 1
 	RepositoryUid string                 `protobuf:"bytes,2,opt,name=repository_uid,json=repositoryUid,proto3" json:"repository_uid,omitempty"`
 	BranchUid     string                 `protobuf:"bytes,3,opt,name=branch_uid,json=branchUid,proto3" json:"branch_uid,omitempty"`
-	Began         int64                  `protobuf:"varint,4,opt,name=began,proto3" json:"began,omitempty"`
+	Began         int64                  `protobuf:"varint,4,opt,name=began,proto3" json:"began,omitempty"` // of the walk under way; 0: none is
 	Head          *PointData             `protobuf:"bytes,5,opt,name=head,proto3" json:"head,omitempty"`
 	After         []byte                 `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"`                                   // the last logical key that the walk is done with
 	RuleSetHash   []byte                 `protobuf:"bytes,7,opt,name=rule_set_hash,json=ruleSetHash,proto3" json:"rule_set_hash,omitempty"`  // 32 bytes
 	PromotedHash  []byte                 `protobuf:"bytes,8,opt,name=promoted_hash,json=promotedHash,proto3" json:"promoted_hash,omitempty"` // 32 bytes
+	Shards        uint32                 `protobuf:"varint,9,opt,name=shards,proto3" json:"shards,omitempty"`                                // bit n: shard n; 0: all
+	Last          int64                  `protobuf:"varint,10,opt,name=last,proto3" json:"last,omitempty"`                                   // when the last walk that has ended began; 0: none has
+	Blocked       *BlockData             `protobuf:"bytes,11,opt,name=blocked,proto3" json:"blocked,omitempty"`                              // the first key that could not be done
 	Checksum      uint64                 `protobuf:"fixed64,15,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -618,6 +621,27 @@ func (x *WalkData) GetPromotedHash() []byte {
 	return nil
 }
 
+func (x *WalkData) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *WalkData) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *WalkData) GetBlocked() *BlockData {
+	if x != nil {
+		return x.Blocked
+	}
+	return nil
+}
+
 func (x *WalkData) GetChecksum() uint64 {
 	if x != nil {
 		return x.Checksum
@@ -674,7 +698,7 @@ const file_pkg_lifecycle_cursor_cursorpb_positions_proto_rawDesc = "" +
 	"logicalKey\x12\x12\n" +
 	"\x04kind\x18\b \x01(\tR\x04kind\x12\x1a\n" +
 	"\bidentity\x18\t \x01(\fR\bidentity\x12\x1a\n" +
-	"\bchecksum\x18\x0f \x01(\x06R\bchecksum\"\xb4\x02\n" +
+	"\bchecksum\x18\x0f \x01(\x06R\bchecksum\"\x9f\x03\n" +
 	"\bWalkData\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12%\n" +
 	"\x0erepository_uid\x18\x02 \x01(\tR\rrepositoryUid\x12\x1d\n" +
@@ -684,7 +708,11 @@ const file_pkg_lifecycle_cursor_cursorpb_positions_proto_rawDesc = "" +
 	"\x04head\x18\x05 \x01(\v2#.moraine.lifecycle.cursor.PointDataR\x04head\x12\x14\n" +
 	"\x05after\x18\x06 \x01(\fR\x05after\x12\"\n" +
 	"\rrule_set_hash\x18\a \x01(\fR\vruleSetHash\x12#\n" +
-	"\rpromoted_hash\x18\b \x01(\fR\fpromotedHash\x12\x1a\n" +
+	"\rpromoted_hash\x18\b \x01(\fR\fpromotedHash\x12\x16\n" +
+	"\x06shards\x18\t \x01(\rR\x06shards\x12\x12\n" +
+	"\x04last\x18\n" +
+	" \x01(\x03R\x04last\x12=\n" +
+	"\ablocked\x18\v \x01(\v2#.moraine.lifecycle.cursor.BlockDataR\ablocked\x12\x1a\n" +
 	"\bchecksum\x18\x0f \x01(\x06R\bchecksumB@Z>github.com/moraine-store/moraine/pkg/lifecycle/cursor/cursorpbb\x06proto3"
 
 var (
@@ -718,11 +746,12 @@ var file_pkg_lifecycle_cursor_cursorpb_positions_proto_depIdxs = []int32{
 	2, // 5: moraine.lifecycle.cursor.StepData.horizon:type_name -> moraine.lifecycle.cursor.PointData
 	2, // 6: moraine.lifecycle.cursor.StepData.head:type_name -> moraine.lifecycle.cursor.PointData
 	2, // 7: moraine.lifecycle.cursor.WalkData.head:type_name -> moraine.lifecycle.cursor.PointData
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	4, // 8: moraine.lifecycle.cursor.WalkData.blocked:type_name -> moraine.lifecycle.cursor.BlockData
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_pkg_lifecycle_cursor_cursorpb_positions_proto_init() }

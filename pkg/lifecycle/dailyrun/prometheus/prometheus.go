@@ -31,7 +31,7 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 			Name: "s3_lifecycle_cursor_min_ts_ns", Help: "Time of the latest pass up to which everything that was due in the shard has been done, in nanoseconds since the epoch; 0: none.",
 		}, shard),
 		walked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "s3_lifecycle_daily_run_last_walked_ns", Help: "When the last walk that has ended began, in nanoseconds since the epoch; 0: none has.",
+			Name: "s3_lifecycle_daily_run_last_walked_ns", Help: "When the last walks that have ended began, the oldest of them, in nanoseconds since the epoch; 0: none has.",
 		}, shard),
 		duration: prometheus.NewSummaryVec(prometheus.SummaryOpts{
 			Name: "s3_lifecycle_daily_run_shard_duration_seconds", Help: "How long passes worked on the shard, together with others.",
@@ -46,7 +46,7 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 			Name: "s3_lifecycle_dispatch_total", Help: "What was due, and what came of it.",
 		}, []string{"bucket", "kind", "outcome"}),
 		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "s3_lifecycle_blocked_lanes", Help: "Lanes of shards that stand before something that could not be carried out.",
+			Name: "s3_lifecycle_blocked_lanes", Help: "Lanes of shards, and walks, that stand before something that could not be carried out.",
 		}, []string{"bucket", "branch"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "s3_lifecycle_waiting_until_ns", Help: "When the next object falls due, as far as is known, in nanoseconds since the epoch; 0: none is waiting.",
