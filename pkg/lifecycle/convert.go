@@ -62,7 +62,7 @@ func ruleOf(e *element) (Rule, error) {
 	case prefix == nil && filter == nil:
 		return r, e.fault(catalog.MalformedXML, "Filter is missing")
 	case prefix != nil && filter != nil:
-		return r, prefix.fault(catalog.MalformedXML, "Prefix and Filter exclude each other")
+		return r, prefix.fault(catalog.MalformedXML, "it excludes a Filter")
 	case prefix != nil:
 		r.LegacyPrefix, r.Filter.Prefix = true, v.text(prefix)
 	default:

@@ -19,8 +19,11 @@ type ConfigError struct {
 	Field string
 	// Message says what is wrong, in the words of S3 where those are known.
 	Message string
+
+	json bool // it is about the form of JSON, of which the name of the code says something else
 }
 
+// Error names the code, unless it is MalformedXML for a document in JSON.
 func (e *ConfigError) Error() string {
 	where := ""
 	if e.Rule != "" {
@@ -29,7 +32,10 @@ func (e *ConfigError) Error() string {
 	if e.Field != "" {
 		where += e.Field + ": "
 	}
-	return fmt.Sprintf("lifecycle configuration: %s: %s%s", e.Code, where, e.Message)
+	if !e.json {
+		where = string(e.Code) + ": " + where
+	}
+	return fmt.Sprintf("lifecycle configuration: %s%s", where, e.Message)
 }
 
 // Unwrap returns the code.

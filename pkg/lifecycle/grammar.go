@@ -94,7 +94,7 @@ const maxDepth = 16
 // conform holds e against the grammar, names what it finds, and puts the elements of lists of JSON in the place of the list.
 func (e *element) conform(f *field, json bool) error {
 	if f.refused {
-		return e.fault(catalog.InvalidRequest, "%s is not supported", e.name)
+		return e.fault(catalog.InvalidRequest, "it is not supported")
 	}
 	if e.is == plain && f.is != structure {
 		e.is = f.is
@@ -116,11 +116,11 @@ func (e *element) conform(f *field, json bool) error {
 		})
 		c.rule, c.path = e.rule, e.join(c.name)
 		if of < 0 {
-			return c.fault(catalog.MalformedXML, "%s does not belong here", c.name)
+			return c.fault(catalog.MalformedXML, "it does not belong here")
 		}
 		g := &f.fields[of]
 		if seen[c.name] && (json || g.many == "") {
-			return c.fault(catalog.MalformedXML, "%s is there more than once", c.name)
+			return c.fault(catalog.MalformedXML, "it is there more than once")
 		}
 		seen[c.name] = true
 		items := []element{c}

@@ -19,10 +19,14 @@ import (
 func ParseJSON(data []byte) (Configuration, error) {
 	root, err := readJSON(data)
 	if err != nil {
-		return Configuration{}, &ConfigError{Code: catalog.MalformedXML, Message: "the JSON is not well-formed: " + err.Error()}
+		return Configuration{}, &ConfigError{Code: catalog.MalformedXML, Message: "the JSON is not well-formed: " + err.Error(), json: true}
 	}
 	root.name = document.name
-	return fromElement(root, true)
+	c, err := fromElement(root, true)
+	if malformed := (*ConfigError)(nil); errors.As(err, &malformed) {
+		malformed.json = malformed.Code == catalog.MalformedXML
+	}
+	return c, err
 }
 
 // JSON writes c, without white space. A configuration that is not valid is a *ConfigError.
@@ -80,6 +84,9 @@ func readJSON(data []byte) (*element, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	root, err := readValue(d, 1)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +104,6 @@ func readValue(d *json.Decoder, depth int) (*element, error) {
 		return nil, errors.New("it is nested too deep")
 	}
 	token, err := d.Token()
-	if errors.Is(err, io.EOF) {
-		return nil, io.ErrUnexpectedEOF
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ var malformedXML = []struct {
 	{"unbound prefix", strings.ReplaceAll(rule(days), "Days", "a:Days"), catalog.MalformedXML, "", "", `namespace "a"`},
 	{"attribute", strings.Replace(rule(days), "<Filter", `<Filter Prefix="a"`, 1), catalog.MalformedXML, "", "", "Filter has an attribute Prefix"},
 	{"nested deep", strings.Repeat("<Rule>", 100_000), catalog.MalformedXML, "", "", "too deep"},
-	{"unknown element", whole("<Rules/>"), catalog.MalformedXML, "", "Rules", "Rules does not belong here"},
+	{"unknown element", whole("<Rules/>"), catalog.MalformedXML, "", "Rules", "it does not belong here"},
 	{"branches", rule(days)[:len(rule(days))-len("</LifecycleConfiguration>")] + "<Branch>a</Branch></LifecycleConfiguration>", catalog.MalformedXML, "", "Branch", "does not belong"},
 
 	{"no rule", "<LifecycleConfiguration/>", catalog.InvalidRequest, "", "Rule", "At least one lifecycle rule must be specified"},
@@ -227,6 +227,24 @@ func TestMalformedJSONIsRefused(t *testing.T) {
 			requireRefused(t, err, c.code, c.rule, c.field, c.message)
 			require.Equal(t, lifecycle.Configuration{}, got)
 		})
+	}
+}
+
+func TestMessagesNameFieldsOnceAndJSONIsNotCalledXML(t *testing.T) {
+	for want, document := range map[string]string{
+		`lifecycle configuration: MalformedXML: rule "a": Expiratoin: it does not belong here`:                                         filtered("", "<Expiratoin/>"),
+		`lifecycle configuration: InvalidRequest: rule "a": Transition: it is not supported`:                                           filtered("", days+"<Transition/>"),
+		`lifecycle configuration: MalformedXML: rule "a": Expiration: it is there more than once`:                                      filtered("", days+days),
+		`lifecycle configuration: rule "a": Expiratoin: it does not belong here`:                                                       ruleJSON(`"Expiratoin":{}`),
+		`lifecycle configuration: the JSON is not well-formed: unexpected EOF`:                                                         `{`,
+		`lifecycle configuration: InvalidArgument: rule "a": Expiration.Days: 'Days' for Expiration action must be a positive integer`: ruleJSON(`"Expiration":{"Days":0}`),
+	} {
+		parse := lifecycle.ParseXML
+		if document[0] == '{' {
+			parse = lifecycle.ParseJSON
+		}
+		_, err := parse([]byte(document))
+		require.EqualError(t, err, want)
 	}
 }
 

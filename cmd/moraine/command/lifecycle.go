@@ -5,11 +5,13 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +41,7 @@ func (a *app) lifecycleSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set REPO FILE", Short: "Give a repository lifecycle rules, in the place of those that it had",
 		Long: "Give a repository lifecycle rules, in the place of those that it had. FILE ('-': standard input) is a lifecycle configuration of S3, in XML or in JSON; what it begins with tells which. " +
-			"If it is not valid, nothing is changed, and the error has S3's code. What S3 has and this program does not act on, such as transitions, is refused as well.\n\n" +
+			"If it is not valid, nothing is changed, and the error has S3's code, where it has one. What S3 has and this program does not act on, such as transitions, is refused as well.\n\n" +
 			"The rules are about the objects of the default branch, and of those named with --branch, which add to the Branches that the JSON form may have. Nothing is removed before 'moraine lifecycle run'.",
 		Example: "moraine lifecycle set lake rules.xml\nmoraine lifecycle set lake - --branch staging <rules.json",
 		Args:    cobra.ExactArgs(2),
@@ -157,15 +159,42 @@ func (a *app) lifecycleGet() *cobra.Command {
 }
 
 func (a *app) printRules(c lifecycle.Configuration, format string) error {
-	write := c.XML
 	if format == "json" {
-		write = c.JSON
+		document, err := c.JSON()
+		if err != nil {
+			return err
+		}
+		return a.printer.line(string(document))
 	}
-	document, err := write()
+	document, err := c.XML()
 	if err != nil {
 		return err
 	}
-	return a.printer.line(string(document))
+	indented, err := indentXML(document)
+	if err != nil {
+		return err
+	}
+	return a.printer.line(indented)
+}
+
+// indentXML puts each element of a document on a line of its own, and changes nothing else.
+func indentXML(document []byte) (string, error) {
+	var b strings.Builder
+	in, out := xml.NewDecoder(bytes.NewReader(document)), xml.NewEncoder(&b)
+	out.Indent("", "  ")
+	for {
+		token, err := in.RawToken()
+		if errors.Is(err, io.EOF) {
+			err = out.Close() // which writes the rest
+			return b.String(), err
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := out.EncodeToken(token); err != nil {
+			return "", err
+		}
+	}
 }
 
 func (a *app) lifecycleRm() *cobra.Command {

@@ -160,3 +160,42 @@ func TestAPassWithErrorsOrBlocksFails(t *testing.T) {
 	require.Equal(t, exitConflict, exitCode(a.printPass(r, nil)))
 	require.Equal(t, exitUsage, exitCode(a.printPass(nil, usageError{"no"})), "it has not begun")
 }
+
+func TestRulesArePrintedSoThatPeopleCanReadThem(t *testing.T) {
+	s := newLake(t)
+	rules := `<LifecycleConfiguration><Rule><ID>a</ID><Filter><Prefix> &lt;&#xA;é&#xD; </Prefix></Filter><Status>Enabled</Status><Expiration><Days>7</Days></Expiration></Rule>` +
+		`<Rule><ID>b</ID><Filter/><Status>Enabled</Status><Expiration><Days>8</Days></Expiration></Rule></LifecycleConfiguration>`
+	s.ok("lifecycle", "set", "lake", s.file("rules.xml", rules))
+	before := s.ok("lifecycle", "get", "lake", "--format", "json")
+	got := s.ok("lifecycle", "get", "lake")
+	require.Contains(t, got, "\n  <Rule>\n    <ID>b</ID>\n")
+	s.ok("lifecycle", "set", "lake", s.file("again.xml", got))
+	require.Equal(t, before, s.ok("lifecycle", "get", "lake", "--format", "json"), "nothing has changed by it")
+}
+
+func TestAWorkerOfShorterDaysNeedsForce(t *testing.T) {
+	s := newRules(t)
+	require.Contains(t, s.fails(exitUsage, "lifecycle", "worker", "--day", "1s"), "not due yet")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, fine := range [][]string{{"--day", "24h"}, {"--day", "1s", "--force"}} {
+		err := execute(ctx, nil, append(append(s.global, "lifecycle", "worker"), fine...), strings.NewReader(""), io.Discard, io.Discard)
+		require.NotErrorAs(t, err, &usageError{})
+	}
+}
+
+func TestExplainLeavesOutWhatIsAboutOtherObjects(t *testing.T) {
+	s := newLake(t)
+	s.ok("put", "lake/main:a")
+	s.ok("commit", "lake/main", "-m", "x")
+	s.ok("lifecycle", "set", "lake", s.file("rules.json", `{"Rules": [{"ID": "r", "Status": "Enabled", "Filter": {}, "Expiration": {"Days": 1}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}}]}`))
+	explain := []string{"lifecycle", "explain", "lake/main:a"}
+	require.NotContains(t, s.ok(explain...), "AbortMPU")
+	require.Contains(t, s.ok(explain...), "1 day after")
+	_, stdout, _ := s.run(append(explain, "--verbose")...)
+	require.Contains(t, stdout, "it is not about current objects")
+	require.Contains(t, s.ok(append(explain, "--output", "json")...), "AbortMPU")
+	s.ok("lifecycle", "set", "lake", s.file("uploads.json", `{"Rules": [{"ID": "r", "Status": "Enabled", "Filter": {}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}}]}`))
+	require.Contains(t, s.ok(explain...), "it is not about current objects", "nothing else is to be said")
+	s.fails(exitNotFound, "lifecycle", "explain", "lake/nowhere:a")
+}

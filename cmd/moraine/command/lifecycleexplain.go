@@ -141,7 +141,7 @@ func (a *app) lifecycleExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "explain REPO/BRANCH:KEY", Short: "Say which rule will act on the objects of a key, when, and why not earlier",
 		Long: "Say for the objects of a key, as the branch has them committed, what each rule has in store for them: first those that will act, the first of which decides, and then those that will not, and why. " +
-			"It reads the whole log of the branch. Give the --day, --boundary and --retention-days that passes have.",
+			"SINCE is since when the branch shows the object. Actions that are not about objects of its kind are left out, unless with --verbose, or in JSON. It reads the whole log of the branch. Give the --day, --boundary and --retention-days that passes have.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseObject(args[0])
@@ -156,7 +156,7 @@ func (a *app) lifecycleExplain() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return table(a.printer, thenError(explanations(all), nil), []string{"OBJECT", "VERSION", "ACTION", "RULE", "WHEN", "WHY"}, explanation.view, explanation.cells)
+				return table(a.printer, thenError(explanations(all, a.verbose || a.printer.json), nil), []string{"OBJECT", "VERSION", "SINCE", "ACTION", "RULE", "WHEN", "WHY"}, explanation.view, explanation.cells)
 			})
 		},
 	}
@@ -171,12 +171,16 @@ type explanation struct {
 	since  time.Time
 }
 
-// explanations are those of all objects; of each first what will happen, the earliest before the others.
-func explanations(all []dailyrun.Explanation) (rows []explanation) {
+// explanations are those of all objects; of each first what will happen, the earliest before the others. Unless they are wanted, actions are left out that are about objects of other kinds, but for an object that has no others.
+func explanations(all []dailyrun.Explanation, every bool) (rows []explanation) {
 	for _, x := range all {
 		from := len(rows)
+		about := func(one dailyrun.ActionExplanation) bool { return one.Kind.On(x.Object.Kind) }
+		every := every || !slices.ContainsFunc(x.Actions, about)
 		for _, one := range x.Actions {
-			rows = append(rows, explanation{one, x.Object.Object, x.Since})
+			if every || about(one) {
+				rows = append(rows, explanation{one, x.Object.Object, x.Since})
+			}
 		}
 		slices.SortStableFunc(rows[from:], func(a, b explanation) int {
 			return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.At.Compare(b.At))
@@ -214,5 +218,5 @@ func (x explanation) cells() []string {
 	if x.Acts {
 		when = formatTime(x.At)
 	}
-	return []string{x.object.Kind.String(), orDash(x.object.VersionID), x.Kind.String(), escape(x.Rule.ID), when, x.Why}
+	return []string{x.object.Kind.String(), orDash(x.object.VersionID), formatTime(x.since), x.Kind.String(), escape(x.Rule.ID), when, x.Why}
 }

@@ -43,7 +43,7 @@ func (a *app) lifecycleForget() *cobra.Command {
 				}
 				return a.printer.record(struct {
 					Removed int `json:"removed"`
-				}{removed}, "Removed", count(removed))
+				}{removed}, "Records removed", count(removed))
 			})
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,80 +137,4 @@ func passFailure(r *dailyrun.Report, err error) error {
 		return err
 	}
 	return passError{err}
-}
-
-func (a *app) lifecycleWorker() *cobra.Command {
-	var f passFlags
-	var every time.Duration
-	cmd := &cobra.Command{
-		Use: "worker --every DURATION", Short: "Repeat lifecycle passes, and share the work with other workers",
-		Long: "Make a lifecycle pass now, and then one every so often, until it is interrupted; the pass under way ends early then, with what it did saved. An error of a pass is printed, and the next pass tries again. The workers of a store share the shards by leases in it, and the --rate in proportion: give all of them the same. " +
-			"The shards of one that dies move on after a minute.\n\n" +
-			"It keeps the store open. bolt and pebble belong to one process, so that nothing else can write there meanwhile: use 'moraine lifecycle run', once a day.",
-		Example: "moraine lifecycle worker --every 24h --rate 500 --metrics-listen :9100",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.complete(cmd); err != nil {
-				return err
-			}
-			if every <= 0 {
-				return usageError{fmt.Sprintf("--every %s: expected more than 0", every)}
-			}
-			return a.useLifecycle(cmd.Context(), writing, func(s *moraine.Store, records kv.Store) error {
-				c, err := f.config(s, records, time.Now)
-				if err != nil {
-					return err
-				}
-				return a.serving(f.metrics, func(o dailyrun.Observer) error {
-					c.Observer = o
-					return a.work(cmd.Context(), c, &f, every)
-				})
-			})
-		},
-	}
-	f.calendar(cmd)
-	f.log(cmd)
-	f.work(cmd)
-	cmd.Flags().DurationVar(&every, "every", day, "how long after the beginning of a pass the next one begins")
-	return cmd
-}
-
-// givingBack is how long a worker that ends may take to give back its shards.
-const givingBack = 10 * time.Second
-
-// work makes passes on the shards that this process holds, until ctx ends, which is no failure.
-func (a *app) work(ctx context.Context, c dailyrun.Config, f *passFlags, every time.Duration) (err error) {
-	w, err := cluster.New(cluster.Config{Store: c.Records, Name: hostName(), Shards: c.Shards, DeletesPerSecond: f.rate, DeletesBurst: f.burst})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
-		defer cancel()
-		err = errors.Join(err, w.Close(ending))
-	}()
-	if err := w.Start(ctx); err != nil {
-		return err
-	}
-	c.Holder, c.Limiter = w, w.Limiter()
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		r, err := dailyrun.Run(ctx, c)
-		if r == nil { // the settings make no sense
-			return err
-		}
-		err = a.printPass(r, errors.Join(err, w.Err()))
-		if err != nil && (ctx.Err() == nil || r.Errors > 0) {
-			a.warn("the pass has failed: %s", describe(err))
-		}
-		if err := a.printer.flush(); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
 }

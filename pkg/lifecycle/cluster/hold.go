@@ -64,10 +64,12 @@ func (w *Worker) done(shard int, k *work) {
 }
 
 // ask makes the loop do a round soon.
-func (w *Worker) ask() {
+func (w *Worker) ask() { signal(w.wake) }
+
+func signal(c chan struct{}) {
 	select {
-	case w.wake <- struct{}{}:
-	default: // it has been asked
+	case c <- struct{}{}:
+	default: // one is waiting to be taken
 	}
 }
 
@@ -79,6 +81,7 @@ func (w *Worker) hold(shard int, renewed time.Time) {
 	if l == nil {
 		l = &lease{}
 		w.leases[shard] = l
+		w.gained = true
 	}
 	l.renewed = renewed
 	w.limiter.share(len(w.leases))
@@ -107,6 +110,7 @@ func (w *Worker) leave(shard int, leaving bool) (now bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l := w.leases[shard]; l != nil {
+		w.gained = w.gained || l.leaving && !leaving
 		l.leaving = leaving
 	}
 	if leaving {

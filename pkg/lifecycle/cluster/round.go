@@ -26,6 +26,10 @@ func (w *Worker) round(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
+	if w.gained {
+		w.gained = false
+		signal(w.gain) // once for all shards of a round
+	}
 	return err
 }
 

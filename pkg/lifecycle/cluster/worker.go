@@ -84,11 +84,13 @@ type Worker struct {
 	epoch int64 // counts them
 	seen  map[string]sighting
 	wake  chan struct{} // asks the loop for one
+	gain  chan struct{} // tells Turns that there are shards that work can begin on, and could not before
 
 	mu      sync.Mutex // held for moments
 	leases  map[int]*lease
 	work    map[int]*work
 	err     error // of the last round
+	gained  bool  // by the round under way
 	closing bool
 }
 
@@ -119,7 +121,7 @@ func New(c Config) (*Worker, error) {
 		id = c.Name + "-" + id
 	}
 	return &Worker{
-		c: c, id: id, limiter: limiter, wake: make(chan struct{}, 1), leases: map[int]*lease{}, work: map[int]*work{},
+		c: c, id: id, limiter: limiter, wake: make(chan struct{}, 1), gain: make(chan struct{}, 1), leases: map[int]*lease{}, work: map[int]*work{},
 	}, nil
 }
 

@@ -91,7 +91,7 @@ func (r *reading) wants(key string, unit graveler.Key) *shard {
 func (r *reading) add(ctx context.Context, sh *shard, unit graveler.Key, due walker.Due) error {
 	if r.others[string(due.Object.Entry)] {
 		// Another lane has come to it. What that one has done is seen afterwards, so that nothing is dispatched twice.
-		if err := r.flush(ctx); err != nil || r.stopped[r.g.lanes[sh.number]] {
+		if err := r.flush(ctx); err != nil || r.stopped[r.g.lanes[sh.number]] || sh.released {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (r *reading) passed(ctx context.Context, unit graveler.Key) error {
 	r.last = unit
 	r.read++
 	r.over = r.EventBudget > 0 && r.read >= r.EventBudget || r.cut(ctx)
-	if len(r.items)+len(r.deferred) < r.Config.chunk && r.bytes < chunkBytes {
+	if len(r.items)+len(r.deferred) < r.Config.chunk && r.bytes < chunkBytes && !r.lost {
 		return nil
 	}
 	return r.flush(ctx)
@@ -148,10 +148,11 @@ func (c *chunk) flush(ctx context.Context) error {
 	c.readings, c.items, c.deferred, c.bytes = underWay, c.items[:0], c.deferred[:0], 0
 	clear(c.others)
 	c.indexed = 0
-	if err != nil || !changed {
-		return err
+	if err == nil && changed {
+		err = c.save(ctx)
 	}
-	return c.save(ctx)
+	c.letGo()
+	return err
 }
 
 // dispatch has everything dispatched and settles it.

@@ -47,7 +47,7 @@ type Limiter interface {
 	Wait(ctx context.Context, n int) (time.Duration, error)
 }
 
-// Holder says which shards are this process's. *cluster.Worker does.
+// Holder says which shards are this process's. *cluster.Worker does, and *cluster.Turn which of them have waited for a pass.
 type Holder interface {
 	Shards() []int
 	// Hold begins work on a shard, which ends with done; the context ends when the shard is no longer this process's. It returns false where the shard is not among Shards.

@@ -31,7 +31,7 @@ type ActionExplanation struct {
 	// Acts is set where the action will be carried out, as things are, and At is when it is due: not after now where the next pass does it.
 	Acts bool
 	At   time.Time
-	// Why says why it will not be, or why not earlier.
+	// Why says why it will not be, or why not earlier; it has no times, which are At and Since.
 	Why string
 }
 
@@ -51,6 +51,9 @@ func Explain(ctx context.Context, c Config, repo graveler.RepositoryID, branch g
 	}
 	if branch == "" {
 		branch = r.DefaultBranch
+	}
+	if _, err := p.Store.GetBranch(ctx, repo, branch); err != nil {
+		return nil, fmt.Errorf("explain lifecycle: %w", err)
 	}
 	for _, s := range p.sources {
 		if s.target.Branch == branch {
@@ -115,7 +118,7 @@ func (s *source) explainTime(one *ActionExplanation, x *Explanation, spans []spa
 	case a.Kind.Replay() && replayed:
 		one.At, one.Acts = s.nextDue(a.Delay, spans)
 		if one.Why = "the branch has not shown it long enough"; one.Acts {
-			one.Why = fmt.Sprintf("the branch shows it since %s; that and %d days, by the calendar", x.Since.Format(time.RFC3339), a.Delay)
+			one.Why = plural(a.Delay, "day") + " after it came to the branch, by the calendar"
 		}
 	default:
 		one.At, one.Acts = lifecycle.Due(&a.Action, o, s.calendar())
@@ -135,7 +138,7 @@ func (s *source) explainTime(one *ActionExplanation, x *Explanation, spans []spa
 		one.Why = "it is under legal hold"
 		return
 	}
-	one.At, one.Why = until, fmt.Sprintf("it is retained until %s", until.Format(time.RFC3339))
+	one.At, one.Why = until, "it is retained until then"
 }
 
 // whyNot says why an action is not meant for an object, "" where it is.
@@ -145,21 +148,44 @@ func whyNot(a *engine.CompiledAction, o *lifecycle.Object) string {
 	case !a.Active:
 		return "the rule is disabled"
 	case !a.Kind.On(o.Kind):
-		return fmt.Sprintf("it is not about %s objects", o.Kind)
+		return "it is not about " + kindText(o.Kind)
 	case f.Prefix != nil && !strings.HasPrefix(o.Key, *f.Prefix):
 		return fmt.Sprintf("the key does not begin with %q", *f.Prefix)
 	case f.SizeGreaterThan != nil && o.Size <= *f.SizeGreaterThan:
-		return fmt.Sprintf("its %d bytes are not more than %d", o.Size, *f.SizeGreaterThan)
+		return fmt.Sprintf("its size of %s is not more than %d", plural(o.Size, "byte"), *f.SizeGreaterThan)
 	case f.SizeLessThan != nil && o.Size >= *f.SizeLessThan:
-		return fmt.Sprintf("its %d bytes are not less than %d", o.Size, *f.SizeLessThan)
+		return fmt.Sprintf("its size of %s is not less than %d", plural(o.Size, "byte"), *f.SizeLessThan)
 	case !a.Accepts(o):
 		return "it does not have all the tags"
 	case o.Kind == lifecycle.Marker && !o.Sole:
 		return "the delete marker is not the only version"
 	case !a.Applies(o):
-		return fmt.Sprintf("it has %d newer noncurrent versions, and %d are kept", o.NewerNoncurrent, a.NewerNoncurrent)
+		return fmt.Sprintf("newer noncurrent versions that count: %d of %d", o.NewerNoncurrent, a.NewerNoncurrent)
 	default:
 		return ""
+	}
+}
+
+func plural[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// kindText is what objects of a kind are called.
+func kindText(k lifecycle.ObjectKind) string {
+	switch k {
+	case lifecycle.Current:
+		return "current objects"
+	case lifecycle.Noncurrent:
+		return "noncurrent versions"
+	case lifecycle.Marker:
+		return "delete markers"
+	case lifecycle.Upload:
+		return "uploads"
+	default:
+		return k.String()
 	}
 }
 

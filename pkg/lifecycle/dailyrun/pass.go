@@ -84,6 +84,7 @@ type pass struct {
 	report       *Report
 	errs         []error
 	unsaved      bool // something could not be saved, or there was nothing to save
+	lost         bool // a shard has been another process's since letGo was called
 }
 
 // partial reports whether the pass is about some repositories only.
@@ -97,11 +98,14 @@ func (p *pass) run(ctx context.Context) {
 		}
 	}()
 	for _, s := range p.rotated() {
+		p.letGo()
 		if !p.cut(ctx) {
 			s.runLanes(ctx)
 		}
 	}
+	p.letGo()
 	p.runDeferred(ctx)
+	p.letGo()
 	p.walk(ctx) // which may take long
 	p.prune(ctx)
 	p.saveCursors(ctx)
@@ -164,6 +168,7 @@ type shard struct {
 	positions map[sourceID]cursor.Position
 	failed    bool // nothing is done or saved
 	behind    bool // something that was due has not been done
+	released  bool // see letGo
 	events    int
 }
 
@@ -217,10 +222,26 @@ func (p *pass) hold(ctx context.Context, n int) {
 	}
 }
 
+// letGo ends the work on shards that are another process's, which may wait for them, and not only when the pass ends. It is called where nothing of any shard is under way.
+func (p *pass) letGo() {
+	for _, s := range p.shards {
+		if !s.released && s.work.Err() != nil {
+			s.released = true
+			s.done()
+		}
+	}
+	p.lost = false
+}
+
 // shardOf returns the shard of a key, nil where the pass does not work on it.
 func (p *pass) shardOf(repo graveler.RepositoryID, key string) *shard {
-	if s := p.byNumber[lifecycle.ShardOf(repo, key)]; s != nil && s.ours() {
-		return s
+	s := p.byNumber[lifecycle.ShardOf(repo, key)]
+	if s == nil {
+		return nil
 	}
-	return nil
+	if !s.ours() {
+		p.lost = p.lost || !s.failed && !s.released
+		return nil
+	}
+	return s
 }

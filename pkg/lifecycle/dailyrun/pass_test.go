@@ -382,11 +382,16 @@ func TestEveryKindIsExplained(t *testing.T) {
 	require.True(t, current.Actions[0].Acts)
 	require.Equal(t, second.AddDate(0, 0, 3), current.Actions[0].At)
 	require.Contains(t, current.Actions[1].Why, "does not begin with")
-	require.Contains(t, current.Actions[2].Why, "not about current")
+	require.Contains(t, current.Actions[2].Why, "not about current objects")
+	require.Equal(t, "3 days after it came to the branch, by the calendar", current.Actions[0].Why)
 	require.True(t, began.Before(second))
 	require.False(t, old.Actions[2].Acts)
-	require.Contains(t, old.Actions[2].Why, "0 newer noncurrent versions")
+	require.Equal(t, "newer noncurrent versions that count: 0 of 1", old.Actions[2].Why)
 	_, err = dailyrun.Explain(t.Context(), f.config, bucket, "nowhere", "a")
+	require.ErrorIs(t, err, graveler.ErrBranchNotFound)
+	_, err = f.CreateBranch(t.Context(), bucket, "dev", "main")
+	require.NoError(t, err)
+	_, err = dailyrun.Explain(t.Context(), f.config, bucket, "dev", "a")
 	require.ErrorIs(t, err, dailyrun.ErrNoConfiguration)
 }
 

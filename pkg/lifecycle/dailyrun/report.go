@@ -67,11 +67,14 @@ type SourceReport struct {
 //
 //	daily_run: status=ok shards=16 errors=0 duration=7s cursor_lag_max=2h walked_max_age=3m
 //
-// status is ok or error. A lag or an age is cold where nothing of the kind has ended yet.
+// status is ok or error, or idle where the pass had no shards to work on: other processes hold them. A lag or an age is cold where nothing of the kind has ended yet.
 func (r *Report) Heartbeat() string {
 	status := "ok"
-	if r.Errors > 0 {
+	switch {
+	case r.Errors > 0:
 		status = "error"
+	case len(r.Shards) == 0:
+		status = "idle"
 	}
 	lag, walked := "cold", "cold"
 	if oldest, ok := r.oldest(func(s ShardReport) time.Time { return s.Time }); ok {

@@ -60,12 +60,13 @@ func (w *walk) keys(ctx context.Context) (whole bool, err error) {
 		if read++; read == w.EventBudget {
 			return false, w.flush(ctx)
 		}
-		if len(w.items) < w.most() && !w.sliceOver(ctx, since) {
+		if len(w.items) < w.most() && !w.sliceOver(ctx, since) && !w.lost {
 			continue
 		}
 		if err := errors.Join(w.flush(ctx), w.save(ctx)); err != nil {
 			return false, err
 		}
+		w.letGo()
 		since = time.Now()
 	}
 	return true, w.flush(ctx)
