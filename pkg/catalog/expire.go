@@ -123,3 +123,9 @@ func (t Transition) AbortUpload(ctx context.Context, key, uploadID string) ([]gr
 	}
 	return entries, nil
 }
+
+// UploadOfPart returns the key of the upload that a part is of, and the place of the upload's own entry. Where nothing is at that place nobody can use the part any more: it was committed after the upload had been aborted on the branch.
+func UploadOfPart(at Place, v graveler.Value) (key string, place graveler.Key, err error) {
+	_, key, err = decodePart(at.Part, v)
+	return key, uploadKey(key, at.UploadID), err
+}

@@ -140,6 +140,9 @@ func VersionsBelow(prefix string) graveler.Key { return graveler.Key(versionsAre
 // VersionsOf is VersionsBelow for a single key.
 func VersionsOf(key string) graveler.Key { return versionsOf(key, "") }
 
+// IsPart reports whether an entry's key is that of a part.
+func IsPart(key graveler.Key) bool { return bytes.HasPrefix(key, []byte(partsArea)) }
+
 func currentKey(key string) graveler.Key { return graveler.Key(key) }
 func markerKey(key string) graveler.Key  { return versionsOf(key, markerTag) }
 func nullKey(key string) graveler.Key    { return versionsOf(key, nullTag) }

@@ -81,7 +81,7 @@ func (s *Store) Positions(ctx context.Context, shard int) iter.Seq2[Position, er
 	if err := checkShard(shard); err != nil {
 		return failed[Position](invalid("%v", err))
 	}
-	return scan(ctx, s, fmt.Sprintf("%s%02d/", positionsPrefix, shard), decodePosition)
+	return scan(ctx, s, positionsIn(shard), decodePosition)
 }
 
 // SavePositions writes positions, and removes those that have no lanes. A record has room for a thousand lanes at rest; steps and blocks take more, by the lengths of their keys, and a record of more than the engine takes is kv.ErrTooLarge.
@@ -89,9 +89,9 @@ func (s *Store) SavePositions(ctx context.Context, positions ...Position) error 
 	return save(ctx, s, "position", positions)
 }
 
-func (p Position) key() string {
-	return fmt.Sprintf("%s%02d/%s/%s", positionsPrefix, p.Shard, p.RepositoryUID, p.BranchUID)
-}
+func positionsIn(shard int) string { return fmt.Sprintf("%s%02d/", positionsPrefix, shard) }
+
+func (p Position) key() string { return positionsIn(p.Shard) + p.RepositoryUID + "/" + p.BranchUID }
 
 func (p Position) checkKey() error {
 	return cmp.Or(checkShard(p.Shard), checkSource(p.RepositoryUID, p.BranchUID))

@@ -12,16 +12,23 @@ import (
 // pruneBatch is how many records are removed at a time.
 const pruneBatch = 1000
 
-// Prune removes the positions, deferred objects and walks of sources that live says are gone, and returns how many that were. live must know every source that may have got a record before Prune was called; a source that is
-// pruned by mistake starts cold. A record that does not tell its source stays and is an error, after all others have been looked at. It reads all deferred objects, and of the rest the keys.
-func (s *Store) Prune(ctx context.Context, live func(repositoryUID, branchUID string) bool) (removed int, err error) {
-	var errs []error
-	for _, kind := range []struct {
+// Prune removes the positions and deferred objects that some shards have of sources that live says are gone, and all walks over such sources, and returns how many that were. live must know every source that may have got a record before
+// Prune was called, or else an object that another pass defers meanwhile can be lost, while its position is saved: the shards are to be those that nobody else works on. A record that does not tell its source stays and is an error, after
+// all others have been looked at. It reads all deferred objects, and of the rest the keys.
+func (s *Store) Prune(ctx context.Context, shards []int, live func(repositoryUID, branchUID string) bool) (removed int, err error) {
+	type records struct {
 		prefix string
 		source func(key string, value []byte) (repositoryUID, branchUID string, err error)
-	}{
-		{positionsPrefix, sourceOfPosition}, {walksPrefix, sourceOfWalk}, {deferredPrefix, sourceOfDeferred},
-	} {
+	}
+	kinds := []records{{walksPrefix, sourceOfWalk}}
+	for _, shard := range shards {
+		if err := checkShard(shard); err != nil {
+			return 0, invalid("%v", err)
+		}
+		kinds = append(kinds, records{positionsIn(shard), sourceOfPosition}, records{deferredIn(shard), sourceOfDeferred})
+	}
+	var errs []error
+	for _, kind := range kinds {
 		n, err := s.prune(ctx, kind.prefix, func(key string, value []byte) (bool, error) {
 			repositoryUID, branchUID, err := kind.source(key, value)
 			return err == nil && !live(repositoryUID, branchUID), err

@@ -5,6 +5,7 @@ package cursor_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -258,6 +259,38 @@ func TestWhatIsDueMayBeRemovedWhileItIsRead(t *testing.T) {
 	})
 }
 
+var allShards = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+
+func TestPruneLeavesOtherShardsAlone(t *testing.T) {
+	ctx := t.Context()
+	s := cursor.New(mem.New())
+	for shard := range lifecycle.Shards {
+		p, d := aPosition(), aDeferred()
+		p.Shard, d.Shard = shard, shard
+		require.NoError(t, s.SavePositions(ctx, p))
+		require.NoError(t, s.Defer(ctx, d))
+	}
+	removed, err := s.Prune(ctx, []int{2, 3}, func(string, string) bool { return false })
+	require.NoError(t, err)
+	require.Equal(t, 4, removed)
+	for shard := range lifecycle.Shards {
+		n := 0
+		for _, err := range s.Positions(ctx, shard) {
+			require.NoError(t, err)
+			n++
+		}
+		for _, err := range s.Due(ctx, shard, math.MaxInt64-1) {
+			require.NoError(t, err)
+			n++
+		}
+		if shard == 2 || shard == 3 {
+			require.Zero(t, n)
+		} else {
+			require.Equal(t, 2, n)
+		}
+	}
+}
+
 func TestPruneRemovesWhatBelongsToSourcesThatAreGone(t *testing.T) {
 	engines(t, func(t *testing.T, store kv.Store) {
 		ctx, s := t.Context(), cursor.New(store)
@@ -289,15 +322,17 @@ func TestPruneRemovesWhatBelongsToSourcesThatAreGone(t *testing.T) {
 		const each = 16 + 16*50 + 2
 		require.Len(t, raw(t, store), 4*each+2)
 
-		removed, err := s.Prune(ctx, func(string, string) bool { return true })
+		removed, err := s.Prune(ctx, allShards, func(string, string) bool { return true })
 		require.NoError(t, err)
 		require.Zero(t, removed)
+		_, err = s.Prune(ctx, []int{16}, func(string, string) bool { return false })
+		require.ErrorIs(t, err, graveler.ErrInvalidValue)
 
 		put(t, store, "positions/03/r1", []byte("x"))
 		put(t, store, "positions/03/r1/b1", []byte("x"))
 		put(t, store, "walks/r1/b1/c1", []byte("x"))
 		put(t, store, "deferred/03/x", []byte("x"))
-		removed, err = s.Prune(ctx, func(repo, branch string) bool { return repo == "r2" && branch == "b1" })
+		removed, err = s.Prune(ctx, allShards, func(repo, branch string) bool { return repo == "r2" && branch == "b1" })
 		require.Equal(t, 3*each, removed, "a position that is malformed is of its source all the same")
 		for _, key := range []string{`"positions/03/r1"`, "walks/r1/b1/c1", "deferred/03/x"} {
 			require.ErrorIs(t, err, cursor.ErrMalformed)

@@ -256,7 +256,7 @@ func TestAReadOnlyStoreRefusesEveryWrite(t *testing.T) {
 	everything(t, writable)
 	before := raw(t, writable)
 	ctx, s := t.Context(), cursor.New(kv.ReadOnly(writable))
-	_, pruneErr := s.Prune(ctx, func(string, string) bool { return false })
+	_, pruneErr := s.Prune(ctx, allShards, func(string, string) bool { return false })
 	for what, err := range map[string]error{
 		"cursor": s.SaveCursors(ctx, aCursor()), "position": s.SavePositions(ctx, aPosition()), "deferred": s.Defer(ctx, aDeferred()), "done": s.RemoveDeferred(ctx, aDeferred()),
 		"walk": s.SaveWalk(ctx, aWalk()), "prune": pruneErr,
@@ -282,7 +282,7 @@ func TestErrorsOfTheStoreAreNoColdStart(t *testing.T) {
 	_, _, cursorErr := s.Cursor(ctx, 3)
 	_, _, positionErr := s.Position(ctx, 3, repoUID, branchUID)
 	_, _, walkErr := s.Walk(ctx, repoUID, branchUID, 0)
-	_, pruneErr := s.Prune(ctx, func(string, string) bool { return true })
+	_, pruneErr := s.Prune(ctx, allShards, func(string, string) bool { return true })
 	errs := []error{cursorErr, positionErr, walkErr, pruneErr, s.SaveCursors(ctx, aCursor())}
 	for _, err := range errs {
 		require.ErrorIs(t, err, kv.ErrClosed)

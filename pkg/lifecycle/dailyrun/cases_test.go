@@ -113,6 +113,30 @@ func TestOneRuleEditedInOneBucketLeavesTheOthersAlone(t *testing.T) {
 	require.Equal(t, []graveler.RepositoryID{"other"}, store.whole)
 }
 
+// The lane without a delay has rules of its own, and looks at all keys of its own bucket alone.
+func TestARuleWithoutADelayThatIsEditedInOneBucketLeavesTheOthersAlone(t *testing.T) {
+	const keep = `"Filter":{},"NoncurrentVersionExpiration":{"NewerNoncurrentVersions":%d}`
+	f := newFixture(t, catalog.VersioningEnabled)
+	f.bucket("other", catalog.VersioningEnabled)
+	f.rules(bucket, fmt.Sprintf(keep, 1))
+	f.rules("other", fmt.Sprintf(keep, 1))
+	f.put("a", "b", "c")
+	_, err := f.catalog.Put(t.Context(), in("other"), "d", catalog.Object{PhysicalAddress: "d"}, catalog.Conditions{})
+	require.NoError(t, err)
+	f.commit("other")
+	events := func() (n int) {
+		for _, sh := range f.run().Shards {
+			n += sh.Events
+		}
+		return n
+	}
+	require.Equal(t, 4, events())
+	require.Zero(t, events())
+	f.rules("other", fmt.Sprintf(keep, 2))
+	require.Equal(t, 1, events())
+	require.Zero(t, events())
+}
+
 // failingWalker fails after some keys.
 type failingWalker struct {
 	*walker.Walker
@@ -159,30 +183,34 @@ func TestAWalkThatFailsIsAnErrorAndGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestAnEventOfWhichOneMatchFailsIsNotPassed(t *testing.T) {
-	f := newFixture(t, catalog.VersioningEnabled)
-	f.rules(bucket, `"Filter":{},"NoncurrentVersionExpiration":{"NewerNoncurrentVersions":1}`)
-	f.run()
-	f.put("a")
-	f.put("a")
-	f.put("a")
-	f.put("a") // two noncurrent versions too many
-	failed := ""
-	f.results = func(item dispatch.Item) dispatch.Result {
-		if failed == "" || failed == item.VersionID {
-			failed = item.VersionID
-			return dispatch.Result{Outcome: lifecycle.RetryLater}
-		}
-		return dispatch.Result{}
+	for _, failing := range []int{0, 1} {
+		t.Run(fmt.Sprint(failing), func(t *testing.T) {
+			f := newFixture(t, catalog.VersioningEnabled)
+			f.rules(bucket, `"Filter":{},"NoncurrentVersionExpiration":{"NewerNoncurrentVersions":1}`)
+			f.run()
+			f.put("a")
+			f.put("a")
+			f.put("a")
+			f.put("a") // two noncurrent versions too many
+			f.results = func(dispatch.Item) dispatch.Result {
+				if len(f.sent) == failing+1 {
+					return dispatch.Result{Outcome: lifecycle.RetryLater}
+				}
+				return dispatch.Result{}
+			}
+			r := f.run()
+			require.Len(t, f.sent, 2)
+			failed := f.sent[failing].VersionID
+			require.Equal(t, 1, r.Sources[0].Blocked)
+			require.Equal(t, []string{"current", "noncurrent", "noncurrent"}, f.versions("a"))
+			f.results = nil
+			r = f.run()
+			require.Len(t, f.sent, 1)
+			require.Equal(t, failed, f.sent[0].VersionID)
+			require.Zero(t, r.Sources[0].Blocked)
+			require.Equal(t, []string{"current", "noncurrent"}, f.versions("a"))
+		})
 	}
-	r := f.run()
-	require.Len(t, f.sent, 2)
-	require.Equal(t, 1, r.Sources[0].Blocked)
-	require.Equal(t, []string{"current", "noncurrent", "noncurrent"}, f.versions("a"))
-	f.results = nil
-	r = f.run()
-	require.Len(t, f.sent, 1)
-	require.Zero(t, r.Sources[0].Blocked)
-	require.Equal(t, []string{"current", "noncurrent"}, f.versions("a"))
 }
 
 // inOneShard returns keys of one shard and some of others.
@@ -424,4 +452,50 @@ func TestWhatSeveralLanesFindDueIsDispatchedOnce(t *testing.T) {
 		f.run()
 		require.Empty(t, f.sent)
 	}
+}
+
+// A pass takes what is committed. A part that its user commits later is of an upload that is no more.
+func TestAPartThatIsCommittedAfterItsUploadWasAbortedGoes(t *testing.T) {
+	f := newFixture(t, catalog.VersioningOff)
+	f.rules(bucket, `"Filter":{"Prefix":"b"},"AbortIncompleteMultipartUpload":{"DaysAfterInitiation":1}`)
+	upload := func(key string) catalog.Upload {
+		u, err := f.catalog.CreateUpload(t.Context(), in(bucket), key, catalog.Object{})
+		require.NoError(t, err)
+		return u
+	}
+	part := func(u catalog.Upload, number int) {
+		_, _, err := f.catalog.PutPart(t.Context(), in(bucket), u.Key, u.UploadID, catalog.Part{Number: number, PhysicalAddress: "p", Size: 5})
+		require.NoError(t, err)
+	}
+	entries := func() (kinds []catalog.Kind) {
+		for l, err := range f.List(t.Context(), bucket, "main", graveler.ListOptions{}) {
+			require.NoError(t, err)
+			place, err := catalog.ParseKey(l.Key)
+			require.NoError(t, err)
+			kinds = append(kinds, place.Kind)
+		}
+		return kinds
+	}
+	u, other := upload("b"), upload("other")
+	part(u, 1)
+	part(other, 1)
+	f.commit(bucket)
+	f.days(3)
+	part(u, 2)
+	f.run()
+	require.Equal(t, []catalog.Kind{catalog.KindPart, catalog.KindPart, catalog.KindUpload}, entries())
+	part(other, 2)
+	f.commit(bucket)
+	young := upload("b")
+	part(young, 1)
+	f.commit(bucket)
+	f.run()
+	require.Empty(t, f.sent)
+	f.days(1)
+	f.before = func() { part(other, 3); f.commit(bucket) }
+	f.run()
+	require.Equal(t, []catalog.Kind{catalog.KindPart, catalog.KindPart, catalog.KindPart, catalog.KindUpload}, entries(), "those of the other upload, which no rule is about")
+	f.days(5)
+	f.run()
+	require.Empty(t, f.sent)
 }

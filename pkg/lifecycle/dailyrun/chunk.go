@@ -25,6 +25,7 @@ type chunk struct {
 	deferred []cursor.Deferred
 	others   map[string]bool // entries of items of readings that have ended
 	indexed  int             // how many items others is of
+	since    time.Time       // when gathering began
 }
 
 // reading is how far the reading for a group of lanes has come.
@@ -32,7 +33,7 @@ type reading struct {
 	*chunk
 	g       *group
 	refused map[*shard]bool
-	last    graveler.Key // the last unit that was read
+	last    graveler.Key // the last unit that was read, in this pass or an earlier one
 	read    int
 	over    bool // the budget is used up, or the pass has to end
 	whole   bool // everything was read
@@ -43,6 +44,7 @@ type pending struct {
 	of      *reading // nil: a walk, or what was deferred
 	shard   *shard
 	unit    graveler.Key
+	before  graveler.Key // the last unit that was read before it; nil: none
 	item    dispatch.Item
 	refusal string // it cannot be dispatched
 }
@@ -53,7 +55,7 @@ func (c *chunk) begin(g *group) *reading {
 		c.others[string(p.item.Key)] = true
 	}
 	c.indexed = len(c.items)
-	r := &reading{chunk: c, g: g, refused: map[*shard]bool{}}
+	r := &reading{chunk: c, g: g, refused: map[*shard]bool{}, last: g.after}
 	c.readings = append(c.readings, r)
 	return r
 }
@@ -73,14 +75,13 @@ func (r *reading) rest() {
 	}
 }
 
-// wants returns the shard of a key, nil where its lane is none of the group, has been stopped, or is past the unit.
-func (r *reading) wants(key string, unit graveler.Key) *shard {
+// wants returns the shard of a key, nil where its lane is none of the group, or has been stopped.
+func (r *reading) wants(key string) *shard {
 	sh := r.shardOf(r.target.Repository, key)
 	if sh == nil || r.refused[sh] {
 		return nil
 	}
-	l := r.g.lanes[sh.number]
-	if l == nil || r.stopped[l] || l.Step.KeyDone != nil && bytes.Compare(unit, l.Step.KeyDone) <= 0 {
+	if l := r.g.lanes[sh.number]; l == nil || r.stopped[l] {
 		return nil
 	}
 	sh.events++
@@ -89,11 +90,14 @@ func (r *reading) wants(key string, unit graveler.Key) *shard {
 
 // add takes what is due. What a lock keeps is looked at again when the lock ends.
 func (r *reading) add(ctx context.Context, sh *shard, unit graveler.Key, due walker.Due) error {
-	if r.others[string(due.Object.Entry)] {
-		// Another lane has come to it. What that one has done is seen afterwards, so that nothing is dispatched twice.
-		if err := r.flush(ctx); err != nil || r.stopped[r.g.lanes[sh.number]] || sh.released {
+	// Another lane may have come to it. What that one has done is seen afterwards, so that nothing is dispatched twice. And a key may have more versions than are dispatched together.
+	if r.others[string(due.Object.Entry)] || len(r.items) >= r.most() {
+		if err := r.flush(ctx); err != nil {
 			return err
 		}
+	}
+	if r.stopped[r.g.lanes[sh.number]] || sh.released {
+		return nil // an earlier part of the unit was not settled, or it is another's now
 	}
 	if gone, err := r.gone(ctx, due.Object); gone || err != nil {
 		return err
@@ -103,14 +107,14 @@ func (r *reading) add(ctx context.Context, sh *shard, unit graveler.Key, due wal
 		r.deferUntil(sh, due.Object, due.Action.Kind, until)
 		return nil
 	}
-	r.push(pending{of: r, shard: sh, unit: unit, item: itemOf(due)})
+	r.push(pending{of: r, shard: sh, unit: unit, before: r.last, item: itemOf(due)})
 	return nil
 }
 
 // refuse stops the lane of a shard before a unit that cannot be judged.
 func (r *reading) refuse(sh *shard, unit graveler.Key, reason string) {
 	r.refused[sh] = true
-	r.push(pending{of: r, shard: sh, unit: unit, refusal: reason})
+	r.push(pending{of: r, shard: sh, unit: unit, before: r.last, refusal: reason})
 }
 
 func (c *chunk) push(p pending) {
@@ -123,15 +127,14 @@ func (r *reading) passed(ctx context.Context, unit graveler.Key) error {
 	r.last = unit
 	r.read++
 	r.over = r.EventBudget > 0 && r.read >= r.EventBudget || r.cut(ctx)
-	if len(r.items)+len(r.deferred) < r.Config.chunk && r.bytes < chunkBytes && !r.lost {
+	if len(r.items) < r.most() && len(r.deferred) < r.Config.chunk && r.bytes < chunkBytes && !r.sliceOver(ctx, r.since) && !r.lost {
 		return nil
 	}
 	return r.flush(ctx)
 }
 
-// flush has everything dispatched that was gathered, moves the lanes on, ends the steps of those that were read to the end, and saves how far all have come. After an error nobody knows what was done, and the lanes are where they were.
+// flush has everything dispatched that was gathered, moves the lanes on, ends the steps of those that were read to the end, and saves how far all have come.
 func (c *chunk) flush(ctx context.Context) error {
-	changed := len(c.items)+len(c.deferred) > 0
 	err := c.dispatch(ctx)
 	var underWay []*reading
 	for _, r := range c.readings {
@@ -148,42 +151,50 @@ func (c *chunk) flush(ctx context.Context) error {
 	c.readings, c.items, c.deferred, c.bytes = underWay, c.items[:0], c.deferred[:0], 0
 	clear(c.others)
 	c.indexed = 0
-	if err == nil && changed {
+	if err == nil {
 		err = c.save(ctx)
 	}
+	c.since = time.Now()
 	c.letGo()
 	return err
 }
 
-// dispatch has everything dispatched and settles it.
+// dispatch has everything dispatched and moves the lanes on: to the last unit that was read, or where something is not settled to the one before. Where the pass has to end, nothing of the chunk is.
 func (c *chunk) dispatch(ctx context.Context) error {
 	results, err := c.send(ctx, c.items)
 	if err != nil {
-		err = c.laneError(err)
-		if c.cut(ctx) {
-			return err
-		}
-		c.fail(ctx, err)
 		results = make([]dispatch.Result, len(c.items))
-		for i := range results {
-			results[i].Reason = err.Error()
+		if err = c.laneError(err); !c.cut(ctx) {
+			c.fail(ctx, err)
+			for i := range results {
+				results[i].Reason = err.Error()
+			}
+			err = nil
 		}
 	}
 	if err := c.saveDeferred(ctx, results); err != nil {
 		return err
 	}
-	c.settle(results)
+	cut := map[*reading]bool{}
+	for i, p := range c.items { // the first of a lane, and where the pass has to end of the reading, says how far it goes
+		switch l := p.of.g.lanes[p.shard.number]; {
+		case err != nil && !cut[p.of]:
+			cut[p.of], p.of.last = true, p.before
+		case err == nil && !c.stopped[l] && !results[i].Outcome.Settled():
+			c.stop(l, p, results[i])
+		}
+	}
 	for _, r := range c.readings {
 		for n, l := range r.g.lanes {
-			if !c.stopped[l] && r.last != nil && r.g.of[n].ours() {
-				l.Step.KeyDone, l.Step.Started = r.last, true
+			if !c.stopped[l] && r.g.of[n].ours() {
+				c.advance(l, r.last)
 			}
 		}
 	}
-	if len(c.readings) > 1 {
-		return c.lookAnew()
+	if err == nil && len(c.readings) > 1 {
+		err = c.lookAnew()
 	}
-	return nil
+	return err
 }
 
 // laneError names the lanes that an error is about.
@@ -200,44 +211,31 @@ func (c *chunk) laneError(err error) error {
 	return fmt.Errorf("lanes of %v days: %w", delays, err)
 }
 
-// settle stops the lanes that have a unit of which not everything is settled, before that unit.
-func (c *chunk) settle(results []dispatch.Result) {
-	if !slices.ContainsFunc(results, func(r dispatch.Result) bool { return !r.Outcome.Settled() }) {
+// advance takes note that a lane is done with a unit, and so with what was in its way up to there.
+func (c *chunk) advance(l *cursor.Lane, unit graveler.Key) {
+	if unit == nil {
 		return
 	}
-	done := map[*cursor.Lane]graveler.Key{} // the unit before the one that was come to
-	at := map[*cursor.Lane]graveler.Key{}
-	for i, p := range c.items {
-		g := p.of.g
-		l := g.lanes[p.shard.number]
-		if c.stopped[l] {
-			continue
-		}
-		if !bytes.Equal(at[l], p.unit) {
-			done[l], at[l] = at[l], p.unit
-		}
-		if results[i].Outcome.Settled() {
-			continue
-		}
-		c.stop(l, p.unit, results[i])
-		g.of[p.shard.number].behind = true
-		if before := done[l]; before != nil {
-			l.Step.KeyDone, l.Step.Started = before, true
-		}
+	l.Step.KeyDone, l.Step.Started = unit, true
+	if b := l.Blocked; b != nil && bytes.Compare(b.Key, unit) <= 0 {
+		l.Blocked = nil
 	}
 }
 
-func (c *chunk) stop(l *cursor.Lane, unit graveler.Key, r dispatch.Result) {
-	c.stopped[l] = true
+// stop stops a lane before a unit that is not settled.
+func (c *chunk) stop(l *cursor.Lane, p pending, r dispatch.Result) {
 	since := c.now.UnixNano()
-	if b := l.Blocked; b != nil && bytes.Equal(b.Key, unit) {
+	if b := l.Blocked; b != nil && bytes.Equal(b.Key, p.unit) {
 		since = b.Since
 	}
+	c.stopped[l] = true
+	p.of.g.of[p.shard.number].behind = true
+	c.advance(l, p.before)
 	reason := r.Reason
 	if reason == "" {
 		reason = r.Outcome.String()
 	}
-	l.Blocked = &cursor.Block{Key: unit, Since: max(0, since), Reason: reason}
+	l.Blocked = &cursor.Block{Key: p.unit, Since: max(0, since), Reason: reason}
 }
 
 // finish ends the step of the lanes that were not stopped.
@@ -302,5 +300,5 @@ func (c *chunk) saveDeferred(ctx context.Context, results []dispatch.Result) err
 	}
 	ctx, cancel := saver(ctx)
 	defer cancel()
-	return c.records.Defer(ctx, c.deferred...)
+	return unsaved(c.records.Defer(ctx, c.deferred...))
 }

@@ -45,6 +45,8 @@ type Walker interface {
 type Limiter interface {
 	// Wait waits until n more may be removed, and returns how long that took.
 	Wait(ctx context.Context, n int) (time.Duration, error)
+	// Rate returns how many may be removed per second, and how many of these at once, which is what is dispatched together; 0, 0: there is no bound.
+	Rate() (perSecond float64, burst int)
 }
 
 // Holder says which shards are this process's. *cluster.Worker does, and *cluster.Turn which of them have waited for a pass.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -34,12 +33,20 @@ func (p *pass) runDeferred(ctx context.Context) {
 
 func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*source) {
 	due := map[*source][]cursor.Deferred{}
+	blocked := map[*source]bool{}
 	n := 0
 	look := func() {
 		for s, all := range due {
-			if err := errors.Join(s.again(ctx, sh, all), s.close()); err != nil {
-				sh.behind = true
-				s.fail(ctx, fmt.Errorf("deferred objects: %w", err))
+			stuck, err := s.again(ctx, sh, all)
+			for _, err := range []error{err, s.close()} {
+				if err != nil {
+					sh.behind = true
+					s.fail(ctx, fmt.Errorf("deferred objects: %w", err))
+				}
+			}
+			if stuck && !blocked[s] {
+				blocked[s] = true
+				s.report.Blocked++
 			}
 		}
 		clear(due)
@@ -61,17 +68,17 @@ func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*sour
 			due[s] = append(due[s], d)
 			n++
 		}
-		if n == p.chunk {
+		if n >= p.most() {
 			look()
 		}
 	}
 	look()
 }
 
-// again looks at deferred objects, and forgets those that are done with.
-func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) error {
+// again looks at deferred objects, and forgets those that are done with. It reports whether one could not be carried out, which is for the next pass.
+func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) (stuck bool, err error) {
 	if err := s.lookAnew(); err != nil {
-		return err
+		return false, err
 	}
 	slices.SortFunc(all, func(a, b cursor.Deferred) int {
 		return cmp.Or(cmp.Compare(a.LogicalKey, b.LogicalKey), bytes.Compare(a.Key, b.Key))
@@ -85,7 +92,7 @@ func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) er
 			found, err = false, nil // it is not the object that was deferred
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		until, locked := time.Time{}, false
 		if found {
@@ -104,12 +111,12 @@ func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) er
 	}
 	results, err := s.send(ctx, items)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i, r := range results {
 		switch {
 		case !r.Outcome.Settled() || r.Outcome == lifecycle.SkippedObjectLock && !r.Until.IsZero() && !r.Until.After(s.now):
-			sh.behind = true
+			sh.behind, stuck = true, true
 			continue
 		case r.Outcome == lifecycle.SkippedObjectLock:
 			later = s.appendLater(later, sh, of[i], r.Until)
@@ -117,14 +124,14 @@ func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) er
 		done = append(done, of[i])
 	}
 	if s.DryRun != nil || !sh.ours() {
-		return nil
+		return stuck, nil
 	}
 	ctx, cancel := saver(ctx)
 	defer cancel()
 	if err := s.records.Defer(ctx, later...); err != nil {
-		return err
+		return stuck, unsaved(err)
 	}
-	return s.records.RemoveDeferred(ctx, done...)
+	return stuck, unsaved(s.records.RemoveDeferred(ctx, done...))
 }
 
 // appendLater defers an object once more. The end of a legal hold is not known, but when it comes it is a move.

@@ -4,17 +4,14 @@ package dailyrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
-	"github.com/moraine-store/moraine/pkg/graveler"
-	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
-// prune removes the records of branches that are gone, or have no rules any more, where the pass has come across any. Pins go first: what is pinned by nobody's position would be so for ever.
+// prune removes what the shards of the pass remember of branches that are gone, or have no rules any more, where the pass has come across any. Other shards are for those who work on them. Pins go first: what is pinned by nobody's position would be so for ever.
 func (p *pass) prune(ctx context.Context) {
 	gone := map[sourceID]bool{}
 	for _, sh := range p.shards {
@@ -27,28 +24,44 @@ func (p *pass) prune(ctx context.Context) {
 	if len(gone) == 0 && !p.stale || p.DryRun != nil || p.cut(ctx) {
 		return
 	}
+	// A pass that began later may know of rules that were set since, and have deferred something.
+	now, err := newPass(p.Config)
+	if err != nil {
+		p.fail(ctx, err)
+		return
+	}
+	now.findSources(ctx)
+	var shards []int
+	for _, sh := range p.shards {
+		if sh.ours() {
+			shards = append(shards, sh.number)
+		}
+	}
 	kept := map[sourceID]bool{}
 	for id := range maps.Keys(gone) {
-		if err := p.unpin(ctx, id); err != nil {
+		if now.isLive(id) {
+			continue
+		}
+		if err := p.unpin(ctx, id, shards); err != nil {
 			kept[id] = true
 			p.fail(ctx, fmt.Errorf("branch %s is gone: %w", id.branch, err))
 		}
 	}
-	_, err := p.records.Prune(ctx, func(repositoryUID, branchUID string) bool {
+	_, err = p.records.Prune(ctx, shards, func(repositoryUID, branchUID string) bool {
 		id := sourceID{repositoryUID, branchUID}
-		return kept[id] || p.isLive(id)
+		return kept[id] || p.isLive(id) || now.isLive(id)
 	})
 	p.fail(ctx, err)
 }
 
-func (p *pass) unpin(ctx context.Context, id sourceID) error {
+func (p *pass) unpin(ctx context.Context, id sourceID, shards []int) error {
 	repo, ok := p.repositories[id.repository]
 	if !ok {
 		return nil // the pins have gone with it
 	}
-	for shard := range lifecycle.Shards {
+	for _, shard := range shards {
 		err := p.Store.RemovePin(ctx, repo, pinOwner(shard, id.branch))
-		if err != nil && !errors.Is(err, graveler.ErrRepositoryNotFound) {
+		if err != nil && !isGone(err) {
 			return err
 		}
 	}
@@ -69,8 +82,8 @@ func (p *pass) saveCursors(ctx context.Context) {
 			sh.cursor = sh.stored
 			continue
 		}
-		if now := p.now.UnixNano(); !sh.behind && !p.cut(ctx) && now >= sh.cursor.Time {
-			sh.cursor.Time, sh.cursor.RuleSetHash, sh.cursor.PromotedHash = now, p.snapshot.ReplayContentHash(), p.snapshot.PromotedHash(p.window(p.snapshot))
+		if !sh.behind && !p.cut(ctx) {
+			sh.cursor.Time, sh.cursor.RuleSetHash, sh.cursor.PromotedHash = p.now.UnixNano(), p.snapshot.ReplayContentHash(), p.snapshot.PromotedHash(p.window(p.snapshot))
 		}
 		if sh.cursor != sh.stored {
 			changed = append(changed, sh.cursor)
@@ -80,7 +93,7 @@ func (p *pass) saveCursors(ctx context.Context) {
 	defer cancel()
 	if err := p.records.SaveCursors(saving, changed...); err != nil {
 		p.unsaved = true
-		p.fail(ctx, err)
+		p.fail(ctx, unsaved(err))
 	}
 	p.unsaved = p.unsaved || !any
 	for _, sh := range p.shards {

@@ -229,7 +229,7 @@ func (s *source) shown(ctx context.Context, o *walker.Object) (spans []span, err
 			return err
 		}
 		v, err := t.Entry(o.Entry)
-		there := v != nil && sameContent(o.Entry, *v, o.ContentIdentity)
+		there := v != nil && sameObject(*v, o)
 		n := len(spans)
 		open := n > 0 && spans[n-1].through == 0
 		switch {

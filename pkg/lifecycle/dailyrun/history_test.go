@@ -47,6 +47,8 @@ type step struct {
 type passSettings struct {
 	Shards    []int         // nil: all
 	Budget    int           // of events; 0: none
+	Burst     int           // how many removals the rate allows at once; 0: there is no rate
+	Grants    int           // how often it does, until the time limit ends the pass; 0: as often as it is asked
 	WalkEvery time.Duration // where the log is too short for some rules
 	Chunk     int           // of items; 0: more than there are
 }
@@ -58,7 +60,7 @@ func (s passSettings) works(shard int) bool {
 
 func (s step) String() string {
 	text := fmt.Sprintf("%s repo=%d branch=%d key=%d a=%d b=%d", s.Do, s.Repo, s.On, s.Key, s.A, s.B)
-	if s.Do == "pass" {
+	if s.Do == "pass" || s.Do == "finish" {
 		text += fmt.Sprintf(" blocked=%v cut=%d crash=%t %+v meanwhile=%v", s.Blocked, s.CutAt, s.Crash, s.passSettings, s.Meanwhile)
 	}
 	return text
@@ -77,7 +79,7 @@ var chances = []struct {
 	do     string
 	weight int
 }{
-	{"put", 24}, {"delete", 6}, {"remove version", 4}, {"tag", 4}, {"commit", 4}, {"merge", 3}, {"reset", 5}, {"revert", 3}, {"drop branch", 1}, {"rules", 2}, {"enable", 1}, {"suspend", 1},
+	{"put", 24}, {"delete", 6}, {"remove version", 4}, {"displace again", 4}, {"tag", 4}, {"commit", 4}, {"merge", 3}, {"reset", 5}, {"revert", 3}, {"drop branch", 1}, {"rules", 2}, {"enable", 1}, {"suspend", 1},
 	{"lock", 2}, {"hold", 2}, {"upload", 2}, {"abort", 1}, {"clock", 14}, {"clock back", 1}, {"unstage", 1}, {"protect", 1}, {"pass", 16},
 }
 
@@ -126,6 +128,9 @@ func anyStep(r *rand.Rand, passes bool) step {
 		if r.IntN(6) == 0 {
 			s.Budget = 1 + r.IntN(6)
 		}
+		if r.IntN(6) == 0 {
+			s.Burst, s.Grants = 1+r.IntN(4), r.IntN(4)
+		}
 		if r.IntN(3) == 0 {
 			s.Chunk = 1 + r.IntN(3)
 		}
@@ -148,8 +153,26 @@ func anyHistory(r *rand.Rand) history {
 	for range 20 + r.IntN(60) {
 		h.Steps = append(h.Steps, anyStep(r, true))
 	}
+	if h.Window == 0 && r.IntN(3) == 0 {
+		h.Steps = append(h.Steps, anyFinish(r))
+	}
 	h.Steps = append(h.Steps, step{Do: "clock", A: 999}, step{Do: "pass"}, step{Do: "clock", A: 999}, step{Do: "pass"})
 	return h
+}
+
+// anyFinish is passes that have all the same bounds, until there is nothing to do for them: however narrow the bounds are, they must come to an end of what is due and not blocked.
+func anyFinish(r *rand.Rand) step {
+	s := step{Do: "finish"}
+	if r.IntN(2) == 0 {
+		s.Blocked = append(s.Blocked, keys[r.IntN(len(keys))])
+	}
+	if r.IntN(2) == 0 {
+		s.Budget = 1 + r.IntN(3)
+	}
+	if r.IntN(2) == 0 {
+		s.Burst, s.Grants = 1+r.IntN(2), 1+r.IntN(2)
+	}
+	return s
 }
 
 // world is a store with two buckets that a history happens to.
@@ -166,6 +189,7 @@ type world struct {
 	call          func() error // asked before each call of engine
 	puts          int
 	settings      passSettings // of the pass under way
+	limiter       *grants      // of the pass under way; nil: there is none
 }
 
 func newWorld(ctx context.Context, h history) (*world, error) {
@@ -242,6 +266,18 @@ func (w *world) do(s step) error {
 			_, err := w.catalog.Delete(w.ctx, in, key, catalog.DeleteParams{VersionID: id})
 			return err
 		})
+	case "displace again": // the version that the current one has displaced
+		var current catalog.Object
+		if current, err = w.catalog.Get(w.ctx, in, key, catalog.GetParams{}); err == nil {
+			_, err = w.catalog.Delete(w.ctx, in, key, catalog.DeleteParams{VersionID: current.VersionID})
+		}
+		if err == nil && s.A%2 == 0 {
+			_, err = w.users.Commit(w.ctx, repo, branch, graveler.CommitParams{Committer: "user"})
+		}
+		if err == nil {
+			s.Do = "put"
+			return w.do(s)
+		}
 	case "tag":
 		err = w.version(in, key, s.A, func(id string) error { return w.catalog.PutTagging(w.ctx, in, key, id, tags(s.B)) })
 	case "lock":

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
@@ -35,9 +36,11 @@ func (s *source) runLanes(ctx context.Context) {
 			err = s.step(ctx)
 		}
 	}
-	if err = errors.Join(err, s.close(), s.save(ctx)); err != nil {
-		s.behindAll()
-		s.fail(ctx, err)
+	for _, err := range []error{err, s.close(), s.save(ctx)} {
+		if err != nil {
+			s.behindAll()
+			s.fail(ctx, err)
+		}
 	}
 	for _, p := range s.positions {
 		for _, l := range p.lanes {
@@ -159,15 +162,23 @@ func (s *source) step(ctx context.Context) error {
 			}
 		}
 	}
-	c := &chunk{source: s, others: map[string]bool{}}
-	for _, delay := range append(s.delays(), 0) {
-		for _, g := range s.groups(delay) {
-			if s.cut(ctx) {
-				s.behindAll()
-				break
-			}
-			if err := s.take(ctx, g, c); err != nil {
-				s.fail(ctx, laneError(delay, err))
+	c := &chunk{source: s, others: map[string]bool{}, since: time.Now()}
+	// What was blocked is tried last: budget, rate and time of a pass are for those that get on.
+	for _, blocked := range []bool{false, true} {
+		for _, delay := range append(s.delays(), 0) {
+			for _, g := range s.groups(delay, blocked) {
+				if s.cut(ctx) {
+					s.behindAll()
+					break
+				}
+				if w := g.window(); !g.cold() && w.from < w.through && s.windows[w] == nil { // it may take long to read
+					if err := c.flush(ctx); err != nil {
+						return err
+					}
+				}
+				if err := s.take(ctx, g, c); err != nil {
+					s.fail(ctx, laneError(delay, err))
+				}
 			}
 		}
 	}
@@ -212,7 +223,13 @@ func (s *source) plan(ctx context.Context, l *cursor.Lane, hash [32]byte) error 
 			return err
 		}
 		if step.Horizon = horizon; horizon.Time < l.Horizon.Time {
-			return nil
+			if !s.ranAhead(l) {
+				return nil
+			}
+			*l, cold, step.Head = cursor.Lane{Delay: l.Delay}, true, s.head
+			if step.Horizon, err = s.horizon(ctx, l.Delay, s.head); err != nil {
+				return err
+			}
 		}
 	case cold && len(s.scan) == 0:
 		l.Head, l.RulesHash = head, hash
@@ -222,6 +239,11 @@ func (s *source) plan(ctx context.Context, l *cursor.Lane, hash [32]byte) error 
 		l.Step, s.stepped[l] = step, true
 	}
 	return nil
+}
+
+// ranAhead reports whether a lane has taken its last step in a pass whose clock was moved by days. To wait until time has caught up could take years, in which what is retagged or brought back would not be noticed.
+func (s *source) ranAhead(l *cursor.Lane) bool {
+	return l.Horizon.Time > lifecycle.Nanoseconds(s.calendar().Horizon(l.Delay-1, s.now))
 }
 
 // group are lanes of one delay that have the same step to take, and so can share the reading.
@@ -242,18 +264,24 @@ func (g *group) behind() {
 
 func (g *group) cold() bool { return g.from.Head == (cursor.Point{}) }
 
-// groups returns the lanes of a delay that have a step to take and were not stopped.
-func (s *source) groups(delay int) []*group {
-	type same struct{ h0, m0, h1, m1 cursor.Point }
+// window is the part of the log that the step is about, unless it begins cold.
+func (g *group) window() window { return window{g.from.Head.Time, g.step.Head.Time} }
+
+// groups returns the lanes of a delay that have a step to take and were not stopped, those that were blocked or the others. A lane that stands before others is read for by itself, and after them.
+func (s *source) groups(delay int, blocked bool) []*group {
+	type same struct {
+		h0, m0, h1, m1 cursor.Point
+		done           string
+	}
 	var groups []*group
 	by := map[same]*group{}
 	for _, p := range s.positions {
 		i := slices.IndexFunc(p.lanes, func(l *cursor.Lane) bool { return l.Delay == delay })
-		if i < 0 || p.lanes[i].Step == nil || !p.ours() || s.stopped[p.lanes[i]] {
+		if i < 0 || p.lanes[i].Step == nil || !p.ours() || s.stopped[p.lanes[i]] || (p.lanes[i].Blocked != nil) != blocked {
 			continue
 		}
 		l := p.lanes[i]
-		key := same{l.Horizon, l.Head, l.Step.Horizon, l.Step.Head}
+		key := same{l.Horizon, l.Head, l.Step.Horizon, l.Step.Head, string(l.Step.KeyDone)}
 		g := by[key]
 		if g == nil {
 			g = &group{delay: delay, lanes: map[int]*cursor.Lane{}, of: map[int]*position{}, step: *l.Step, from: *l, after: l.Step.KeyDone}
@@ -261,10 +289,8 @@ func (s *source) groups(delay int) []*group {
 			groups = append(groups, g)
 		}
 		g.lanes[p.number], g.of[p.number] = l, p
-		if bytes.Compare(l.Step.KeyDone, g.after) < 0 {
-			g.after = l.Step.KeyDone
-		}
 	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return bytes.Compare(b.after, a.after) })
 	return groups
 }
 

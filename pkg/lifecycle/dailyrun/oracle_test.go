@@ -3,7 +3,6 @@
 package dailyrun_test
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -30,8 +29,12 @@ type object struct {
 	aside bool      // it is neither in the place of an object that is current nor in that of a marker that is
 }
 
-// id names an object: where it is, and what it is.
-func (o *object) id() string { return fmt.Sprintf("%q %x", string(o.entry), o.ContentIdentity) }
+// id names an object: where it is, what it is, and since when it has not been current. A version that is displaced a second time is another one: it begins to age anew.
+func (o *object) id() string { return identify(o.entry, o.Object) }
+
+func identify(entry graveler.Key, o lifecycle.Object) string {
+	return fmt.Sprintf("%q %x %d", string(entry), o.ContentIdentity, lifecycle.Nanoseconds(o.NoncurrentSince))
+}
 
 // due is an object for which an action is due.
 type due struct {
@@ -208,7 +211,7 @@ func (w *world) held(source dispatch.Source, a *lifecycle.Action, now time.Time,
 	if err != nil {
 		return nil, err
 	}
-	was := map[string][]byte{}
+	was := map[string]bool{}
 	for key, value := range past {
 		place, err := catalog.ParseKey(graveler.Key(key))
 		if err != nil {
@@ -219,13 +222,10 @@ func (w *world) held(source dispatch.Source, a *lifecycle.Action, now time.Time,
 			if err != nil {
 				return nil, err
 			}
-			was[key] = o.ContentIdentity
+			was[identify(graveler.Key(key), o)] = true
 		}
 	}
-	return func(o *object) bool {
-		identity, there := was[string(o.entry)]
-		return there && bytes.Equal(identity, o.ContentIdentity)
-	}, nil
+	return func(o *object) bool { return was[o.id()] }, nil
 }
 
 // barred reports whether a lock bars an action: one of the object itself, or of the null version that a null delete marker would replace.

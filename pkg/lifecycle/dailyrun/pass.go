@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
@@ -55,6 +58,9 @@ func newPass(c Config) (*pass, error) {
 	p := &pass{
 		Config: c, began: time.Now(), now: c.Now().UTC(), buckets: buckets, records: cursor.New(c.Records), feed: metalog.New(c.Store), dispatcher: c.Dispatcher,
 		unknown: map[string]bool{}, repositories: map[string]graveler.RepositoryID{},
+	}
+	if ns := lifecycle.Nanoseconds(p.now); ns < 0 || ns == math.MaxInt64 {
+		return nil, fmt.Errorf("%w: lifecycle pass: a clock that shows %s", graveler.ErrInvalidValue, p.now.Format(time.RFC3339))
 	}
 	p.report = &Report{Now: p.now, DryRun: c.DryRun != nil, Outcomes: map[Dispatched]int{}}
 	if p.dispatcher == nil {
@@ -126,14 +132,11 @@ func (p *pass) begin(ctx context.Context) {
 	p.findSources(ctx)
 }
 
-// rotated returns the sources, beginning with another one each time, so that those at the end get their turn too where passes are cut off.
+// rotated returns the sources, in another order each time, so that each gets its turn before any other now and then, also where passes are cut off and come at the same time of each day.
 func (p *pass) rotated() []*source {
-	n := len(p.sources)
-	if n == 0 {
-		return nil
-	}
-	first := int(uint64(p.now.UnixNano()/int64(p.MaxRuntime)) % uint64(n))
-	return append(append([]*source{}, p.sources[first:]...), p.sources[:first]...)
+	sources := slices.Clone(p.sources)
+	rand.New(rand.NewPCG(uint64(p.now.UnixNano()), 0)).Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
+	return sources
 }
 
 // cut reports whether the pass has to end.
@@ -146,11 +149,21 @@ func (p *pass) cut(ctx context.Context) bool {
 
 // fail takes note of an error, unless it is that the pass has to end.
 func (p *pass) fail(ctx context.Context, err error) {
-	if err == nil || p.cut(ctx) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+	if err == nil || p.cut(ctx) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) && !errors.Is(err, errUnsaved) {
 		return
 	}
 	p.errs = append(p.errs, err)
 	p.report.Errors = len(p.errs)
+}
+
+// errUnsaved: what was done could not be saved. Where that took too long it is an error, though the pass had to end.
+var errUnsaved = errors.New("save what was done")
+
+func unsaved(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errUnsaved, err)
 }
 
 // saver returns the context in which what was done is saved, which does not end with the pass.

@@ -40,7 +40,13 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"runtime":         func(c *dailyrun.Config) { c.MaxRuntime = -1 },
 		"budget":          func(c *dailyrun.Config) { c.EventBudget = -1 },
 		"day":             func(c *dailyrun.Config) { c.Day = 25 * time.Hour },
-		"boundary":        func(c *dailyrun.Config) { c.DayBoundary = 7 },
+		"clock too late": func(c *dailyrun.Config) {
+			c.Now = func() time.Time { return time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }
+		},
+		"clock too early": func(c *dailyrun.Config) {
+			c.Now = func() time.Time { return time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC) }
+		},
+		"boundary": func(c *dailyrun.Config) { c.DayBoundary = 7 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, catalog.VersioningOff)
@@ -57,14 +63,20 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 func stored(t require.TestingT, s kv.Store, partitions ...string) map[string]string {
 	all := map[string]string{}
 	for _, partition := range partitions {
-		it, err := s.Scan(context.Background(), []byte(partition), kv.ScanOptions{})
-		require.NoError(t, err)
-		for it.Next() {
-			all[partition+" "+string(it.Key())] = string(it.Value())
-		}
-		require.NoError(t, it.Close())
+		require.NoError(t, readAll(context.Background(), s, partition, all))
 	}
 	return all
+}
+
+func readAll(ctx context.Context, s kv.Store, partition string, into map[string]string) error {
+	it, err := s.Scan(ctx, []byte(partition), kv.ScanOptions{})
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		into[partition+" "+string(it.Key())] = string(it.Value())
+	}
+	return it.Close()
 }
 
 func TestADryRunSaysWhatWouldGoAndChangesNothing(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *source) save(ctx context.Context) (err error) {
 		err = s.records.SavePositions(ctx, records...)
 	}
 	if err != nil {
-		return err
+		return unsaved(err)
 	}
 	err = s.pinAll(ctx, changed, func(i int, p *position) (before, need pin) {
 		need = s.pinOf(records[i])
@@ -105,7 +105,7 @@ func (s *source) save(ctx context.Context) (err error) {
 	for i, p := range changed {
 		p.stored = records[i]
 	}
-	return err
+	return unsaved(err)
 }
 
 // pinsAtOnce bounds how many pins are written at a time.

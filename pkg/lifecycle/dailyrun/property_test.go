@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -24,6 +25,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv/kvtest"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
 
@@ -69,8 +71,10 @@ func (p *passing) Dispatch(ctx context.Context, source dispatch.Source, batches 
 	results := make([][]dispatch.Result, len(batches))
 	rest := make([]dispatch.Batch, len(batches))
 	for i, b := range batches {
-		// Who works on the shard of a repository's name walks for all shards.
-		if !p.works(b.Shard) && !(p.Window > 0 && p.works(lifecycle.ShardOf(source.Repository, ""))) {
+		if p.limiter != nil {
+			p.limiter.use(len(b.Items))
+		}
+		if !p.works(b.Shard) {
 			p.err = fmt.Errorf("a batch of shard %d, of %v", b.Shard, p.Shards)
 		}
 		rest[i].Shard = b.Shard
@@ -198,9 +202,39 @@ func (w *world) freeze() ([]frozen, error) {
 	return all, nil
 }
 
+// grants is a limiter that ends the pass when it has granted often enough.
+type grants struct {
+	burst, left int
+	granted     int // and not used yet
+	end         func()
+	err         error
+}
+
+func (g *grants) Rate() (perSecond float64, burst int) { return float64(g.burst), g.burst }
+
+func (g *grants) Wait(ctx context.Context, n int) (time.Duration, error) {
+	if n > g.burst {
+		g.err = fmt.Errorf("a pass waits for %d removals, of which %d are granted at once", n, g.burst)
+	}
+	if g.left--; g.left == -1 {
+		g.end()
+		return time.Second, ctx.Err()
+	}
+	g.granted += n
+	return 0, nil
+}
+
+// use takes what was granted.
+func (g *grants) use(n int) {
+	if g.granted -= n; g.granted < 0 {
+		g.err = errors.New("a pass removes more than is granted")
+	}
+}
+
 // memory is what is kept of earlier passes to judge the next: how far the clock had come, and what was due and not done because the pass was cut off or blocked. Such a pass is finished by the next, also where the clock was set back and it would not be due.
 type memory struct {
 	latest  time.Time
+	walking bool                      // a walk may be under way: what that has passed is for the next one
 	pending map[string]map[string]due // by branch UID
 }
 
@@ -216,6 +250,19 @@ func (w *world) pass(s step, run engine, m *memory) error {
 	p.mover = &dispatch.Mover{Store: w.engine, Buckets: w.catalog, Committer: "lifecycle", Now: func() time.Time { return p.began }}
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
+	end := func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		p.cut = true
+		cancel()
+	}
+	w.limiter = nil
+	if s.Burst > 0 {
+		w.limiter = &grants{burst: s.Burst, left: s.Grants, end: end}
+		if s.Grants == 0 {
+			w.limiter.left = math.MaxInt
+		}
+	}
 	w.call = func() error {
 		p.guard.Lock()
 		defer p.guard.Unlock()
@@ -233,6 +280,8 @@ func (w *world) pass(s step, run engine, m *memory) error {
 	switch {
 	case p.err != nil:
 		return p.err
+	case w.limiter != nil && w.limiter.err != nil:
+		return w.limiter.err
 	case err != nil && !p.cut:
 		return fmt.Errorf("the pass failed: %w", err)
 	}
@@ -246,6 +295,7 @@ func (w *world) pass(s step, run engine, m *memory) error {
 			wrong = append(wrong, err)
 		}
 	}
+	m.walking = p.cut || s.Budget > 0 || s.Shards != nil || len(p.blocked) > 0
 	return errors.Join(wrong...)
 }
 
@@ -284,8 +334,7 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	protected := b.Protected&graveler.ActionMove != 0
 	excused := func(d due) bool {
 		shard := lifecycle.ShardOf(f.Repository, d.Key)
-		walks := p.WalkEvery == 0 && p.works(lifecycle.ShardOf(f.Repository, ""))
-		return protected || p.Budget > 0 || !p.works(shard) || w.promoted(d.action) && !walks || p.cut || back || p.blocked[f.Repository][shard]
+		return protected || p.Budget > 0 || !p.works(shard) || (p.WalkEvery > 0 || m.walking) && w.promoted(d.action) || p.cut || back || p.blocked[f.Repository][shard]
 	}
 	next := map[string]due{}
 	for id, d := range pending {
@@ -312,6 +361,59 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	return fmt.Errorf("%s/%s: %s", f.Repository, f.Branch, strings.Join(wrong, "; "))
 }
 
+// finish makes passes until they change nothing any more, and holds what is left to the oracle. Passes take sources in any order: one that the rate ends may have come to none but those that are blocked.
+func (w *world) finish(s step, run engine, m *memory) error {
+	state := func() (string, error) {
+		all := map[string]string{}
+		if err := readAll(w.ctx, w.records, cursor.Partition, all); err != nil {
+			return "", err
+		}
+		maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, "cursors/") }) // which say when the pass was
+		text := fmt.Sprint(all)
+		sources, err := w.freeze()
+		for _, f := range sources {
+			text += fmt.Sprint(f.UID, f.head)
+		}
+		return text, err
+	}
+	const enough = 300
+	quiet := 1
+	if s.Grants > 0 {
+		quiet = 20
+	}
+	for n, before := 0, ""; quiet > 0; n++ {
+		if err := w.pass(s, run, m); err != nil {
+			return fmt.Errorf("pass %d: %w", n, err)
+		}
+		now, err := state()
+		if err != nil {
+			return err
+		}
+		if now == before {
+			quiet--
+		}
+		if before = now; n == enough {
+			return fmt.Errorf("there is no end after %d passes", enough)
+		}
+	}
+	if w.clock.Before(m.latest) {
+		return nil // what was due by a later clock, and has not been done, is not told from what is not
+	}
+	sources, err := w.freeze()
+	if err != nil {
+		return err
+	}
+	for _, f := range sources {
+		for id, d := range f.must {
+			shard := lifecycle.ShardOf(f.Repository, d.Key)
+			if !slices.ContainsFunc(s.Blocked, func(key string) bool { return lifecycle.ShardOf(f.Repository, key) == shard }) {
+				return fmt.Errorf("%s/%s: %s %s is due, and no pass gets to it", f.Repository, f.Branch, d.Kind, id)
+			}
+		}
+	}
+	return nil
+}
+
 // play lets a history happen.
 func (h history) play(ctx context.Context, run engine) error {
 	w, err := newWorld(ctx, h)
@@ -320,9 +422,12 @@ func (h history) play(ctx context.Context, run engine) error {
 	}
 	m := &memory{pending: map[string]map[string]due{}}
 	for i, s := range h.Steps {
-		if s.Do == "pass" {
+		switch s.Do {
+		case "pass":
 			err = w.pass(s, run, m)
-		} else {
+		case "finish":
+			err = w.finish(s, run, m)
+		default:
 			err = w.do(s)
 		}
 		if err != nil {
@@ -403,6 +508,7 @@ func tryHistories(ctx context.Context, n int, run engine) (seed uint64, h histor
 // naive is a pass that asks the oracle what is due, with a change of the time that it asks about.
 func naive(asked func(w *world) time.Time) engine {
 	return func(ctx context.Context, w *world, d dispatch.Dispatcher) error {
+		w.limiter = nil
 		clock := w.clock
 		w.clock = asked(w)
 		all, err := w.freeze()
@@ -417,7 +523,7 @@ func naive(asked func(w *world) time.Time) engine {
 				if !w.settings.works(n) {
 					continue
 				}
-				shards[n] = append(shards[n], dispatch.Item{Action: o.action, Key: o.entry, LogicalKey: o.Key, VersionID: o.VersionID, ContentIdentity: o.ContentIdentity})
+				shards[n] = append(shards[n], dispatch.Item{Action: o.action, Key: o.entry, LogicalKey: o.Key, VersionID: o.VersionID, ContentIdentity: o.ContentIdentity, Object: &o.Object})
 			}
 			var batches []dispatch.Batch
 			for n, items := range shards {

@@ -53,7 +53,7 @@ type SourceReport struct {
 	dispatch.Source
 	// Skipped says why nothing was done; "" where that is not so.
 	Skipped string
-	// Blocked is how many lanes of how many shards stand before something that could not be carried out, be it for now, and one more where a walk has come to such a thing.
+	// Blocked is how many lanes of how many shards stand before something that could not be carried out, be it for now. What a lock has deferred in a shard counts as one more, and so does a walk that has come to such a thing.
 	Blocked int
 	// WaitingUntil is when the next object falls due, as far as is known; zero: none is waiting.
 	WaitingUntil time.Time

@@ -23,6 +23,9 @@ func pass(ctx context.Context, w *world, d dispatch.Dispatcher) error {
 	if w.Window > 0 {
 		c.Walker = walker.New(w.engine)
 	}
+	if w.limiter != nil {
+		c.Limiter = w.limiter
+	}
 	_, err := dailyrun.Run(ctx, dailyrun.Chunked(c, w.settings.Chunk))
 	return err
 }

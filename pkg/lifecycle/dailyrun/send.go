@@ -21,7 +21,7 @@ import (
 func itemOf(d walker.Due) dispatch.Item {
 	return dispatch.Item{
 		Action: &d.Action.Action, Key: d.Object.Entry, LogicalKey: d.Object.Key, VersionID: d.Object.VersionID, Due: d.At, ContentIdentity: d.Object.ContentIdentity,
-		Object: &d.Object.Object, Value: d.Object.Value, OwnTimes: d.OwnTimes,
+		Object: &d.Object.Object, Value: d.Object.Value,
 	}
 }
 
@@ -29,6 +29,25 @@ func itemOf(d walker.Due) dispatch.Item {
 func (s *source) lockOf(d walker.Due) (until time.Time, locked bool) {
 	until, locked = d.Object.Locked(s.now)
 	return until, locked && d.Action.Permanent(&d.Object.Object)
+}
+
+// most returns how many items are gathered to be dispatched together. With a limiter it is what that lets pass at once, so that nothing that was done waits for what may not be done yet, and a pass that ends has kept what it did.
+func (p *pass) most() int {
+	if p.Limiter != nil && p.DryRun == nil {
+		if _, burst := p.Limiter.Rate(); burst > 0 {
+			return min(burst, p.chunk)
+		}
+	}
+	return p.chunk
+}
+
+// sliceOver reports whether gathering since a time has taken so long that what was gathered is to be dispatched: a pass that ends meanwhile keeps what it has dispatched, and nothing else.
+func (p *pass) sliceOver(ctx context.Context, since time.Time) bool {
+	slice := p.MaxRuntime / 10
+	if end, ok := ctx.Deadline(); ok {
+		slice = min(slice, end.Sub(since)/2)
+	}
+	return time.Since(since) >= slice
 }
 
 // send has items dispatched, one batch for each shard, and returns their results. Nothing is known of what was done where it returns an error.

@@ -70,6 +70,10 @@ func (p *pass) findSources(ctx context.Context) {
 		if errors.Is(err, ErrNoConfiguration) {
 			continue
 		}
+		if isGone(err) {
+			p.unknown[r.UID] = true // what is remembered of it goes when it is gone for good
+			continue
+		}
 		if err != nil {
 			p.unknown[r.UID] = true
 			p.missed(ctx, fmt.Errorf("repository %s: %w", r.ID, err))
@@ -81,6 +85,11 @@ func (p *pass) findSources(ctx context.Context) {
 	if p.snapshot, err = engine.Compile(all, p.calendar()); err != nil {
 		p.missed(ctx, err)
 	}
+}
+
+// isGone reports whether an error is that a repository is being deleted, or has been meanwhile: there is nothing to be done in it then, which is no error of a pass.
+func isGone(err error) bool {
+	return errors.Is(err, graveler.ErrRepositoryNotFound) || errors.Is(err, graveler.ErrRepositoryInDeletion)
 }
 
 // missed takes note of an error that has kept the pass from something in every shard.
@@ -202,6 +211,10 @@ func (s *source) fail(ctx context.Context, err error) {
 	if err == nil {
 		return
 	}
+	if isGone(err) {
+		s.report.Skipped = "the repository has been deleted"
+		return
+	}
 	err = fmt.Errorf("lifecycle of %s/%s: %w", s.target.Repository, s.target.Branch, err)
 	s.report.Err = errors.Join(s.report.Err, err)
 	s.pass.fail(ctx, err)
@@ -259,7 +272,7 @@ func (s *source) gone(ctx context.Context, o *walker.Object) (bool, error) {
 		}
 	}
 	v, err := s.newest.Entry(o.Entry)
-	return err == nil && (v == nil || !bytes.Equal(v.Identity, o.Value) && !sameContent(o.Entry, *v, o.ContentIdentity)), err
+	return err == nil && (v == nil || !sameObject(*v, o)), err
 }
 
 // lookAnew lets gone see what the pass has dispatched so far.
@@ -300,17 +313,21 @@ func (s *source) held(ctx context.Context, delay int, o *walker.Object) (bool, e
 	if err != nil || v == nil {
 		return false, err
 	}
-	return bytes.Equal(v.Identity, o.Value) || sameContent(o.Entry, *v, o.ContentIdentity), nil
+	return sameObject(*v, o), nil
 }
 
-// sameContent reports whether an entry held the content with an identity. What was no object held another one.
-func sameContent(key graveler.Key, v graveler.Value, identity []byte) bool {
-	place, err := catalog.ParseKey(key)
+// sameObject reports whether a value that the entry of an object had was that object: the same content, and, of a version that is not current, displaced at the same time. One that became current meanwhile and was displaced once more is
+// as young as that. What was no object was another one.
+func sameObject(v graveler.Value, o *walker.Object) bool {
+	if bytes.Equal(v.Identity, o.Value) {
+		return true
+	}
+	place, err := catalog.ParseKey(o.Entry)
 	if err != nil {
 		return false
 	}
-	o, err := lifecycle.NewObject(place, v, catalog.VersioningOff)
-	return err == nil && string(o.ContentIdentity) == string(identity)
+	then, err := lifecycle.NewObject(place, v, catalog.VersioningOff)
+	return err == nil && bytes.Equal(then.ContentIdentity, o.ContentIdentity) && then.NoncurrentSince.Equal(o.NoncurrentSince)
 }
 
 // close releases everything that the source holds open.

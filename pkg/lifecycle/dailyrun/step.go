@@ -40,7 +40,7 @@ func (s *source) replayed(ctx context.Context, g *group, r *reading) (err error)
 	}
 	fell := s.fellDue(ctx, from, g.step.Horizon.Tree, g.after)
 	put := none
-	if w := (window{g.from.Head.Time, g.step.Head.Time}); !g.cold() && w.from < w.through {
+	if w := g.window(); !g.cold() && w.from < w.through {
 		t, err := s.window(ctx, w)
 		if err != nil {
 			return err
@@ -127,6 +127,7 @@ type replay struct {
 	prefixes walker.Prefixes
 	router   *router.Router
 	counts   int
+	aborts   bool // uploads are aborted
 	markers  bool // actions about noncurrent versions, one of which a delete marker may be
 	horizon  *walker.Tree
 	today    *walker.Tree // nil: the horizon is that of this pass
@@ -137,6 +138,7 @@ func newReplay(s *source, delay int) *replay {
 	actions := s.lane(delay)
 	return &replay{
 		source: s, delay: delay, actions: actions, prefixes: walker.PrefixesOf(actions), router: router.New(actions), counts: walker.Counts(actions),
+		aborts:  slices.ContainsFunc(actions, func(a *engine.CompiledAction) bool { return a.Kind == lifecycle.AbortMPU }),
 		markers: slices.ContainsFunc(actions, func(a *engine.CompiledAction) bool { return a.Kind.On(lifecycle.Noncurrent) }),
 	}
 }
@@ -144,14 +146,18 @@ func newReplay(s *source, delay int) *replay {
 // candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more. Where the candidate has a value it is that of the horizon.
 func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *reading) error {
 	key := candidate.Key
-	if !l.prefixes.Cover(key) {
+	part := l.aborts && catalog.IsPart(key)
+	if !part && !l.prefixes.Cover(key) {
 		return nil
 	}
 	place, err := catalog.ParseKey(key)
 	if err != nil {
 		return nil // it is no entry that a bucket has
 	}
-	sh := r.wants(place.Key, key)
+	if part {
+		return l.lostPart(ctx, candidate, place, r)
+	}
+	sh := r.wants(place.Key)
 	if sh == nil {
 		return nil
 	}
@@ -181,12 +187,44 @@ func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *rea
 				return err
 			}
 		}
-		if then == nil || !then.Same(value) && !sameContent(key, *then, o.ContentIdentity) {
+		if then == nil || !sameObject(*then, o) {
 			return nil
 		}
 	}
 	e := l.evaluator()
 	return r.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
+}
+
+// lostPart hands over a part whose upload is no more, which was committed when lifecycle had aborted the upload. It is due as the upload would be, and no move but a put can have made it a candidate.
+func (l *replay) lostPart(ctx context.Context, candidate graveler.Entry, place catalog.Place, r *reading) error {
+	if candidate.Value == nil {
+		return nil
+	}
+	key, upload, err := catalog.UploadOfPart(place, *candidate.Value)
+	if err != nil || !l.prefixes.CoverKey(key) {
+		return nil // nobody can say whose it is
+	}
+	sh := r.wants(key)
+	if sh == nil {
+		return nil
+	}
+	head, err := l.present(ctx)
+	if err != nil {
+		return err
+	}
+	values, err := head.Get(ctx, upload, candidate.Key)
+	if err != nil || values[0] != nil || values[1] == nil || !values[1].Same(candidate.Value) {
+		return err
+	}
+	o := &walker.Object{Entry: candidate.Key, Value: candidate.Value.Identity, Object: lifecycle.Object{
+		Kind: lifecycle.Upload, Key: key, VersionID: place.UploadID, ContentIdentity: candidate.Value.Identity, Versioning: l.versioning,
+	}}
+	for _, a := range l.actions {
+		if a.Applies(&o.Object) {
+			return r.add(ctx, sh, candidate.Key, walker.Due{Object: o, Action: a, At: l.now})
+		}
+	}
+	return nil
 }
 
 // judge returns the object in an entry of the head, and the first action of the lane that is meant for it as it stands among its siblings.
@@ -228,7 +266,7 @@ func (s *source) touchedGroups(ctx context.Context, g *group, r *reading) error 
 	if g.cold() {
 		return s.allGroups(ctx, e, string(g.after), r)
 	}
-	t, err := s.window(ctx, window{g.from.Head.Time, g.step.Head.Time})
+	t, err := s.window(ctx, g.window())
 	if err != nil {
 		return err
 	}
@@ -270,7 +308,7 @@ func (s *source) evaluate(ctx context.Context, e *walker.Evaluator, g *walker.Gr
 	if !s.prefixes.CoverKey(g.Key) {
 		return r.passed(ctx, unit)
 	}
-	if sh := r.wants(g.Key, unit); sh != nil {
+	if sh := r.wants(g.Key); sh != nil {
 		for due, err := range e.Evaluate(ctx, g) {
 			if undecodable(err) {
 				r.refuse(sh, unit, err.Error())

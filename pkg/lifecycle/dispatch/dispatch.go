@@ -20,7 +20,7 @@ type Source struct {
 // Item is one thing to do. Actions, and the memory of keys, are shared by many and are not to be changed.
 type Item struct {
 	Action *lifecycle.Action
-	// Key is that of the entry that holds the object, LogicalKey the one that users know.
+	// Key is that of the entry that holds the object, LogicalKey the one that users know. Of an upload that is aborted it can be that of a part, which was committed when the upload was gone already.
 	Key        graveler.Key
 	LogicalKey string
 	// VersionID is the version's, or the upload's.
@@ -30,10 +30,9 @@ type Item struct {
 	// ContentIdentity is that of the object that the action is meant for (see lifecycle.Object). Where the entry holds another one, nothing is to be done.
 	ContentIdentity []byte
 	// Object is that object, as it was when the action was found to be due, and Value the identity of the value that it was decoded from; nil: they are not known. An entry that has that value still need not be decoded once more.
+	// Where a version has another NoncurrentSince, nothing is to be done: it was restored and displaced again, and is as young as that.
 	Object *lifecycle.Object
 	Value  []byte
-	// OwnTimes: the action is due by the times of Object, and only as long as they are what they were: a version can be restored and displaced again, and is as young as that then.
-	OwnTimes bool
 }
 
 // Batch holds items of one shard, in the order of their keys.

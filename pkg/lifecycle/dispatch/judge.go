@@ -218,7 +218,7 @@ func (g *group) act(ctx context.Context, item *Item, newer int) (Result, []grave
 	if err != nil || !found || !bytes.Equal(o.ContentIdentity, item.ContentIdentity) {
 		return noop, nil, err
 	}
-	if item.OwnTimes && !o.NoncurrentSince.Equal(item.Object.NoncurrentSince) { // all other times are part of its identity
+	if item.Object != nil && !o.NoncurrentSince.Equal(item.Object.NoncurrentSince) { // all other times are part of its identity
 		return noop, nil, nil
 	}
 	o.NewerNoncurrent = newer
@@ -244,6 +244,9 @@ func (g *group) act(ctx context.Context, item *Item, newer int) (Result, []grave
 // object returns what the entry of an item holds now. Half of an unfinished put or delete is nothing.
 func (g *group) object(ctx context.Context, item *Item) (lifecycle.Object, bool, error) {
 	place, err := catalog.ParseKey(item.Key)
+	if err == nil && place.Kind == catalog.KindPart {
+		return g.lostPart(ctx, item, place)
+	}
 	if err == nil && place.Key != g.key {
 		err = fmt.Errorf("%w: entry %q is not one of %q", graveler.ErrInvalidValue, item.Key, g.key)
 	}
@@ -271,6 +274,23 @@ func (g *group) object(ctx context.Context, item *Item) (lifecycle.Object, bool,
 	return o, true, nil
 }
 
+// lostPart returns a part that no upload has any more, as if it were an upload.
+func (g *group) lostPart(ctx context.Context, item *Item, place catalog.Place) (lifecycle.Object, bool, error) {
+	values, err := g.Get(ctx, item.Key)
+	if err != nil || values[0] == nil {
+		return lifecycle.Object{}, false, err
+	}
+	identity := values[0].Identity
+	key, upload, err := catalog.UploadOfPart(place, *values[0])
+	if err != nil || key != g.key {
+		return lifecycle.Object{}, false, err
+	}
+	if values, err = g.Get(ctx, upload); err != nil || values[0] != nil {
+		return lifecycle.Object{}, false, err
+	}
+	return lifecycle.Object{Kind: lifecycle.Upload, Key: key, VersionID: place.UploadID, ContentIdentity: identity, Versioning: g.transition.Versioning}, true, nil
+}
+
 // decode returns the object that a value holds, by what is known of it where it is the value that was judged when the item was made.
 func (g *group) decode(item *Item, place catalog.Place, value graveler.Value) (lifecycle.Object, error) {
 	if item.Object == nil || !bytes.Equal(item.Value, value.Identity) {
@@ -294,7 +314,7 @@ func (g *group) sole(ctx context.Context) (bool, error) {
 // carryOut returns the changes that an action makes.
 func (g *group) carryOut(ctx context.Context, item *Item, o *lifecycle.Object) ([]graveler.Entry, error) {
 	switch place, _ := catalog.ParseKey(item.Key); {
-	case o.Kind == lifecycle.Upload:
+	case o.Kind == lifecycle.Upload && place.Kind == catalog.KindUpload:
 		return g.transition.AbortUpload(ctx, g.key, o.VersionID)
 	case o.Kind == lifecycle.Current:
 		_, entries, err := g.transition.Delete(ctx, g.key)
@@ -302,7 +322,7 @@ func (g *group) carryOut(ctx context.Context, item *Item, o *lifecycle.Object) (
 	case place.Kind == catalog.KindMarker:
 		_, entries, err := g.transition.DeleteVersion(ctx, g.key, o.VersionID, false)
 		return entries, err
-	default: // a version that is aside leaves nothing to put right
+	default: // a version that is aside leaves nothing to put right, nor does a part
 		return []graveler.Entry{{Key: item.Key}}, nil
 	}
 }

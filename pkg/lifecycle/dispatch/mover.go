@@ -32,7 +32,7 @@ type Buckets interface {
 // key, and whether it is the only one; and whether a lock bars its removal. What does not hold any more is NoopResolved. The items of one key are judged one after another, in their order, each by what those before it
 // leave; but of versions that are not current, newer ones come first where they are counted, and a delete marker that is current comes last. Where nothing is left to do no move is made.
 //
-// All items are Blocked where the repository is read-only or being deleted, or the branch protected against moves; those that were to be done, where a hook refuses the move. All are NoopResolved where the branch is gone. After any other error the same may be
+// All items are Blocked where the repository is read-only, or the branch protected against moves; those that were to be done, where a hook refuses the move. All are NoopResolved where the branch is gone, or the repository is going. After any other error the same may be
 // dispatched again.
 //
 // What an item says of its object is relied on where the entry still has the very value that it was read from. Otherwise, and where a bucket keeps versions, entries are decoded, on all processors.
@@ -167,12 +167,12 @@ func settle(items []task, err error) error {
 	switch {
 	case err == nil || errors.Is(err, graveler.ErrNoChanges):
 		return nil
-	case errors.Is(err, graveler.ErrRepositoryNotFound), errors.Is(err, graveler.ErrBranchNotFound):
+	case errors.Is(err, graveler.ErrRepositoryNotFound), errors.Is(err, graveler.ErrRepositoryInDeletion), errors.Is(err, graveler.ErrBranchNotFound):
 		for _, t := range items {
 			*t.Result = Result{Outcome: lifecycle.NoopResolved}
 		}
 		return nil
-	case errors.Is(err, graveler.ErrReadOnly), errors.Is(err, graveler.ErrProtected), errors.Is(err, graveler.ErrRepositoryInDeletion), errors.Is(err, graveler.ErrRefused):
+	case errors.Is(err, graveler.ErrReadOnly), errors.Is(err, graveler.ErrProtected), errors.Is(err, graveler.ErrRefused):
 		reason, refused := err.Error(), errors.Is(err, graveler.ErrRefused)
 		for _, t := range items {
 			if !refused || t.Outcome == lifecycle.Done {

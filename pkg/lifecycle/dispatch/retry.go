@@ -22,7 +22,7 @@ const (
 // ErrInvalidResults: a dispatcher did not return a result for each item. What it did is not known.
 var ErrInvalidResults = errors.New("invalid results of a dispatcher")
 
-// Retrier hands batches to a dispatcher, up to three times where it returns an error. An item whose outcome it does not know is Blocked, and says so. Results that cannot be told
+// Retrier hands batches to a dispatcher, up to three times where it returns an error, but not once ctx has ended. The last error is the dispatcher's own: that there was no time for more would hide what was wrong. An item whose outcome it does not know is Blocked, and says so. Results that cannot be told
 // apart, because there are too few or too many, are ErrInvalidResults, and nothing is tried again.
 //
 // It is safe for concurrent use where its dispatcher is.
@@ -46,12 +46,8 @@ func (r *Retrier) Dispatch(ctx context.Context, source Source, batches []Batch) 
 			}
 			return results, nil
 		}
-		if n < attempts {
-			cut := wait(ctx, pause(n, rand.Float64()))
-			if cut == nil {
-				continue
-			}
-			err = errors.Join(err, cut)
+		if n < attempts && wait(ctx, pause(n, rand.Float64())) == nil {
+			continue
 		}
 		return nil, fmt.Errorf("dispatch to %s/%s, attempt %d: %w", source.Repository, source.Branch, n, err)
 	}

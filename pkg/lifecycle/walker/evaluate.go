@@ -17,7 +17,7 @@ import (
 type Evaluator struct {
 	// Replay are actions that ask how long the branch has shown an object, which Held answers; Scan are all others, which ask the object itself.
 	Replay, Scan []*engine.CompiledAction
-	// Held reports whether the branch showed an object, in this entry and with this content, that many days ago.
+	// Held reports whether the branch showed an object, in this entry, with this content and displaced when it was, that many days ago.
 	Held func(ctx context.Context, delay int, o *Object) (bool, error)
 	// Siblings leaves out what of Replay does not depend on the other versions of a key.
 	Siblings bool
@@ -30,8 +30,6 @@ type Due struct {
 	Object *Object
 	Action *engine.CompiledAction
 	At     time.Time
-	// OwnTimes: the object's own times make it due, and not that the branch showed it for long enough.
-	OwnTimes bool
 }
 
 // Prefer compares two actions that are due on one object, and which of them is to stand for both: the one that counts fewer newer versions, since it stays due where some of these are removed at the same time.
@@ -56,9 +54,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, g *Group) iter.Seq2[Due, error
 
 // Judge returns the action that is due on one object, if any.
 func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, err error) {
-	take := func(a *engine.CompiledAction, at time.Time, ownTimes bool) {
+	take := func(a *engine.CompiledAction, at time.Time) {
 		if !found || Prefer(a, due.Action) < 0 || Prefer(a, due.Action) == 0 && at.Before(due.At) {
-			due, found = Due{o, a, at, ownTimes}, true
+			due, found = Due{o, a, at}, true
 		}
 	}
 	for _, a := range e.Scan {
@@ -67,7 +65,7 @@ func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, 
 			at = e.Now // it is due at once, whatever the clock said of those who made it so
 		}
 		if ok && !at.After(e.Now) {
-			take(a, at, a.Kind.Replay())
+			take(a, at)
 		}
 	}
 	delay, held := 0, false
@@ -82,7 +80,7 @@ func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, 
 			}
 		}
 		if held {
-			take(a, e.DueAt(a, o), false)
+			take(a, e.DueAt(a, o))
 		}
 	}
 	return due, found, nil
