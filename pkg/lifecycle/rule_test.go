@@ -110,7 +110,7 @@ func TestTheEarliestExpiryIsPredicted(t *testing.T) {
 			rules = append(rules, likely(t, i))
 		}
 		c := anyCalendar.Draw(t, "calendar")
-		for range 10 {
+		for range 100 {
 			o := anyObject.Draw(t, "object")
 			want, id := earliest(rules, &o, c)
 			got, ok := lifecycle.PredictExpiry(rules, &o, c)
