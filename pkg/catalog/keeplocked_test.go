@@ -257,13 +257,10 @@ func TestNoMoveOfABranchDropsALockedVersion(t *testing.T) {
 
 func TestMovesGoOnWhereNothingIsLocked(t *testing.T) {
 	for name, prepare := range movesThatDrop {
-		t.Run(name, func(t *testing.T) {
-			move := prepare(t, newLockFixture(t, Lock{}))
-			if name == "a reset that takes back the lock" {
-				t.Skip("there is none")
-			}
-			require.NoError(t, move())
-		})
+		if name == "a reset that takes back the lock" {
+			continue // there is none
+		}
+		t.Run(name, func(t *testing.T) { require.NoError(t, prepare(t, newLockFixture(t, Lock{}))()) })
 	}
 }
 

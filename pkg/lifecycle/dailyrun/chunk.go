@@ -224,18 +224,10 @@ func (c *chunk) advance(l *cursor.Lane, unit graveler.Key) {
 
 // stop stops a lane before a unit that is not settled.
 func (c *chunk) stop(l *cursor.Lane, p pending, r dispatch.Result) {
-	since := c.now.UnixNano()
-	if b := l.Blocked; b != nil && bytes.Equal(b.Key, p.unit) {
-		since = b.Since
-	}
 	c.stopped[l] = true
 	p.of.g.of[p.shard.number].behind = true
 	c.advance(l, p.before)
-	reason := r.Reason
-	if reason == "" {
-		reason = r.Outcome.String()
-	}
-	l.Blocked = &cursor.Block{Key: p.unit, Since: max(0, since), Reason: reason}
+	l.Blocked = c.blockAt(l.Blocked, p.unit, r)
 }
 
 // finish ends the step of the lanes that were not stopped.
