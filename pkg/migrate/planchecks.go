@@ -61,17 +61,19 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 	return nil
 }
 
-// nameIsFree returns ErrTargetTaken where the target has a repository of that name which this migration did not bring there.
+// nameIsFree returns ErrTargetTaken where the target has a repository of that name which this migration did not bring there. One in deletion is nobody's, and one in creation may be what an earlier run had sent last, which came late: whoever begins
+// a repository of the name waits for the end of either.
 func (p *planning) nameIsFree(ctx context.Context, id string) error {
 	stored, err := p.refs().GetRepository(ctx, graveler.RepositoryID(id))
 	if errors.Is(err, graveler.ErrRepositoryNotFound) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || stored.State == graveler.RepositoryInDeletion {
 		return err
 	}
 	note, err := p.records().repository(ctx, id)
-	if err == nil && (note == nil || note.Uid != stored.UID) {
+	ours := note != nil && (note.Uid == stored.UID || stored.State == graveler.RepositoryCreating)
+	if err == nil && !ours {
 		err = fmt.Errorf("%w: a repository of this name", ErrTargetTaken)
 	}
 	return err

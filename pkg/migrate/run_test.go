@@ -12,6 +12,8 @@ import (
 	"github.com/moraine-store/moraine/internal/oldsql"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/kv"
+	"github.com/moraine-store/moraine/pkg/kv/kvtest"
+	"github.com/moraine-store/moraine/pkg/kv/mem"
 	"github.com/moraine-store/moraine/pkg/migrate"
 )
 
@@ -102,6 +104,27 @@ func TestARowThatIsGoneSinceARunWasCutOffIsNotCarriedOver(t *testing.T) {
 	done, err := s.migration(t).Graveler.GetRepository(t.Context(), "lake-000")
 	require.NoError(t, err)
 	require.NotEqual(t, begun.UID, done.UID, "it is another copy")
+}
+
+// What is there is removed in several writes: the process may die between any two of them, and the next one too.
+func TestARunThatDiesTwiceWhileItBeginsAnewIsTakenUp(t *testing.T) {
+	s := newSides(t, one())
+	for first := range int64(6) {
+		for second := range int64(4) {
+			s.kv = mem.New()
+			cut(t, s)
+			s.exec(t, "UPDATE graveler_tags SET id = id || 'x'")
+			for _, at := range []int64{first + 1, second + 1} {
+				if _, err := s.over(t, dying(s.kv, at, true)).Run(t.Context()); err != nil {
+					require.ErrorIs(t, err, kvtest.ErrInjected)
+				}
+			}
+			_, err := s.migration(t).Run(t.Context())
+			require.NoError(t, err, "writes %d and %d were the last ones", first+1, second+1)
+		}
+	}
+	require.NoError(t, s.verify(t).Err())
+	checkAgainstOracle(t, s)
 }
 
 func TestARepositoryThatIsGoneSinceARunWasCutOffDoesNotStay(t *testing.T) {
