@@ -30,10 +30,11 @@ type copying struct {
 	note   *migratepb.MigratedRepositoryData
 	format TreeFormat // nil: the trees are Moraine's own
 
-	skip  uint64 // items at the beginning that are there already, if their digest is that of the note
-	items uint64 // that were read
-	sum   hash.Hash
-	buf   []byte
+	takenUp bool   // an earlier run has begun it, and may have written what no checkpoint tells of
+	skip    uint64 // items at the beginning that are there already, if their digest is that of the note
+	items   uint64 // that were read
+	sum     hash.Hash
+	buf     []byte
 
 	noted      uint64 // items at the last checkpoint
 	notedBytes int
@@ -48,10 +49,14 @@ type copying struct {
 }
 
 func newCopying(r *running, o *origin, to *graveler.Loading, note *migratepb.MigratedRepositoryData) *copying {
-	c := &copying{running: r, origin: o, to: to, note: note, skip: note.Rows, sum: sha256.New()}
-	// What the record of the repository says belongs to what must not have changed.
-	fmt.Fprintf(c.sum, "%q %q %d\n", o.namespace, o.defaultBranch, o.created.UnixNano())
-	return c
+	return &copying{running: r, origin: o, to: to, note: note, skip: note.Rows, sum: digestOf(o)}
+}
+
+// digestOf begins the digest of a repository: what its record says belongs to what must not have changed.
+func digestOf(o *origin) hash.Hash {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %d\n", o.namespace, o.defaultBranch, o.created.UnixNano())
+	return sum
 }
 
 // copy writes all that comes behind what is there, and completes the repository.
@@ -75,12 +80,40 @@ func (c *copying) copy(ctx context.Context) error {
 	if err := c.checkpoint(ctx, &item{kind: entryItem}); err != nil {
 		return err
 	}
+	if c.takenUp {
+		if err := c.compareTarget(ctx); err != nil {
+			return err
+		}
+	}
 	c.origin.history, c.origin.tree = nil, nil // Finish takes as much memory again
 	if _, err := c.to.Finish(ctx); err != nil {
 		return err
 	}
 	c.note.Done = true
 	return c.records().putRepository(ctx, c.note)
+}
+
+// compareTarget returns errChangedBelow unless the target has what was read and nothing else: an earlier run may have been cut off behind its last checkpoint, after rows that the source has lost since.
+func (c *copying) compareTarget(ctx context.Context) error {
+	repo := c.to.Repository()
+	sum := digestOf(c.origin)
+	var n uint64
+	for i, err := range ahead(c.targetItems(ctx, &repo)) {
+		if err != nil {
+			return fmt.Errorf("read what is there: %w", err)
+		}
+		c.buf = i.append(c.buf[:0])
+		sum.Write(c.buf)
+		if n++; n%reportRows == 0 {
+			if err := c.to.Flush(ctx); err != nil { // it shows that the load lives
+				return err
+			}
+		}
+	}
+	if !bytes.Equal(sum.Sum(nil), c.sum.Sum(nil)) {
+		return errChangedBelow
+	}
+	return nil
 }
 
 func (c *copying) take(ctx context.Context, i *item) error {

@@ -46,8 +46,8 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 	c.format = format
 	resumed, before := c.skip > 0, c.told
 	err = c.copy(ctx)
-	if errors.Is(err, errChangedBelow) {
-		if err := errors.Join(c.to.Abort(ctx)); err != nil {
+	if errors.Is(err, errChangedBelow) || c.takenUp && errors.Is(err, graveler.ErrExists) {
+		if err := c.to.Abort(ctx); err != nil {
 			return err
 		}
 		r.count(func(rep *Report) { rep.Restarted++ })
@@ -141,7 +141,9 @@ func (r *running) takeUp(ctx context.Context, o *origin, note *migratepb.Migrate
 		to, err := r.Graveler.ResumeLoad(ctx, graveler.RepositoryID(o.id), place)
 		switch {
 		case err == nil && to.Repository().Adopting == place.InPlace:
-			return newCopying(r, o, to, note), nil
+			c := newCopying(r, o, to, note)
+			c.takenUp = true
+			return c, nil
 		case err == nil: // what is there was to do otherwise with the files
 			if err := to.Abort(ctx); err != nil {
 				return nil, err
