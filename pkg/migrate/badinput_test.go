@@ -122,12 +122,29 @@ func TestASourceThatIsNoneIsRefused(t *testing.T) {
 		})
 	}
 	s := emptySides(t)
-	for _, url := range []string{"", "bolt:x", "postgres://user:secret@host:port/x", "postgres://user:secret@127.0.0.1:1/x?connect_timeout=1"} {
+	for _, c := range []struct {
+		url, want string
+		is        error
+	}{
+		{"", "it is empty", migrate.ErrInvalidSource},
+		{"nothing", "it begins neither with postgres:// nor", migrate.ErrInvalidSource},
+		{"bolt:x", "it begins neither with postgres:// nor", migrate.ErrInvalidSource},
+		{"postgres://user:secret@host:port/x", "is written as %25", migrate.ErrInvalidSource},
+		{"postgres://user:100%secret@host/x", "is written as %25", migrate.ErrInvalidSource},
+		{"postgres://user:secret@127.0.0.1:1/x?connect_timeout=1", "connection refused", migrate.ErrUnreachable},
+		{strings.Replace(s.url, "/test_", "/none_", 1), `database "none_`, migrate.ErrUnreachable},
+	} {
 		m := s.migration(t)
-		m.Source = url
+		m.Source = c.url
 		_, err := m.Plan(t.Context())
-		require.Error(t, err)
+		require.ErrorIs(t, err, c.is, c.url)
+		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), "secret")
+		require.NotContains(t, err.Error(), "\n")
+		require.NotContains(t, err.Error(), "tls")
+		_, err = migrate.Cutover(t.Context(), c.url, false)
+		require.ErrorIs(t, err, c.is, c.url)
+		require.ErrorContains(t, err, "source")
 	}
 }
 

@@ -8,7 +8,12 @@ import (
 	"fmt"
 	"hash"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
 // comparing goes through the items of two sides.
@@ -121,13 +126,39 @@ func (i *item) name() string {
 	}
 }
 
+// changedFields names the fields of a commit that differ.
+func changedFields(a, b *graveler.Commit) (names []string) {
+	for _, f := range []struct {
+		name string
+		same bool
+	}{
+		{"version", a.Version == b.Version},
+		{"committer", a.Committer == b.Committer},
+		{"message", a.Message == b.Message},
+		{"creation date", a.CreatedAt.Equal(b.CreatedAt)},
+		{"metadata", maps.Equal(a.Metadata, b.Metadata)},
+		{"parents", slices.Equal(a.Parents, b.Parents)},
+		{"tree", a.Tree == b.Tree},
+		{"generation", a.Generation == b.Generation},
+		{"log time", a.LogTime == b.LogTime},
+	} {
+		if !f.same {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
 // unlike says in what two items of one name differ.
 func unlike(a, b *item) string {
 	switch {
 	case a.kind == commitItem && a.digest == b.digest:
 		return "the digest that was taken of it is another in the target"
 	case a.kind == commitItem:
-		return "its fields differ"
+		if names := changedFields(a.commit, b.commit); len(names) > 0 {
+			return "its fields differ: " + strings.Join(names, ", ")
+		}
+		return "its digest differs"
 	case a.kind == entryItem && (a.value == nil) != (b.value == nil):
 		return "it is a deletion on one side only"
 	case a.kind == entryItem && string(a.value.Identity) == string(b.value.Identity):

@@ -27,8 +27,8 @@ type Copy struct {
 	Files func(namespace string) string
 	// Program is named in the dumps.
 	Program string
-	// Progress, if it is not nil, is told of each repository when it is done.
-	Progress func(id graveler.RepositoryID, done int)
+	// Progress, if it is not nil, is told of each repository when it is done, and whether this run has copied it.
+	Progress func(id graveler.RepositoryID, copied bool, done int)
 }
 
 // CopyReport counts repositories.
@@ -58,7 +58,7 @@ func (c *Copy) Run(ctx context.Context) (r CopyReport, err error) {
 			r.AlreadyThere++
 		}
 		if c.Progress != nil {
-			c.Progress(repo.ID, r.Copied+r.AlreadyThere)
+			c.Progress(repo.ID, copied, r.Copied+r.AlreadyThere)
 		}
 	}
 	return r, nil

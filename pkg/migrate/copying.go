@@ -8,15 +8,17 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"time"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/migrate/migratepb"
 )
 
 const (
-	// A checkpoint is made after so many items, or about so many bytes of them.
+	// A checkpoint is made after so many items, or about so many bytes of them, or when the last one was so long ago.
 	defaultCheckpoint = 20_000
 	checkpointBytes   = 32 << 20
+	checkpointEvery   = time.Second
 	// Entries are staged in batches of at most so many, or about so many bytes.
 	batchEntries = 1000
 	batchBytes   = 1 << 20
@@ -37,6 +39,7 @@ type copying struct {
 	buf     []byte
 
 	noted      uint64 // items at the last checkpoint
+	notedAt    time.Time
 	notedBytes int
 	written    int64 // rows
 	converted  int64 // trees
@@ -49,7 +52,7 @@ type copying struct {
 }
 
 func newCopying(r *running, o *origin, to *graveler.Loading, note *migratepb.MigratedRepositoryData) *copying {
-	return &copying{running: r, origin: o, to: to, note: note, skip: note.Rows, sum: digestOf(o)}
+	return &copying{running: r, origin: o, to: to, note: note, skip: note.Rows, sum: digestOf(o), notedAt: now()}
 }
 
 // digestOf begins the digest of a repository: what its record says belongs to what must not have changed.
@@ -77,7 +80,7 @@ func (c *copying) copy(ctx context.Context) error {
 	if c.items < c.skip {
 		return errChangedBelow
 	}
-	if err := c.checkpoint(ctx, &item{kind: entryItem}); err != nil {
+	if err := c.checkpoint(ctx, nil); err != nil {
 		return err
 	}
 	if c.takenUp {
@@ -131,14 +134,14 @@ func (c *copying) take(ctx context.Context, i *item) error {
 			return err
 		}
 	}
-	if err := c.write(ctx, i); err != nil {
-		return fmt.Errorf("%s: %w", i.kind, err)
+	if err := c.write(ctx, i); err != nil { // which may be that of an earlier item
+		return err
 	}
 	if i.kind != moveItem {
 		c.written++
 	}
 	c.notedBytes += len(c.buf)
-	if c.items-c.noted >= c.checkpointItems() || c.notedBytes >= checkpointBytes {
+	if c.items-c.noted >= c.checkpointItems() || c.notedBytes >= checkpointBytes || now().Sub(c.notedAt) >= c.checkpointTime() {
 		return c.checkpoint(ctx, i)
 	}
 	return nil
@@ -150,7 +153,11 @@ func (c *copying) pass(i *item) error {
 		c.branch = c.branchOf(i)
 	}
 	c.noted = c.items
-	if c.items == c.skip && !bytes.Equal(c.sum.Sum(nil), c.note.Digest) {
+	if c.items < c.skip {
+		return nil
+	}
+	c.notedAt = now()
+	if !bytes.Equal(c.sum.Sum(nil), c.note.Digest) {
 		return errChangedBelow
 	}
 	return nil
@@ -201,7 +208,7 @@ func (c *copying) stage(ctx context.Context) (err error) {
 	return c.to.Stage(ctx, c.branch, batch)
 }
 
-// checkpoint makes everything durable up to the item, and notes that.
+// checkpoint makes everything durable up to the item, nil for all, and notes that.
 func (c *copying) checkpoint(ctx context.Context, last *item) error {
 	if err := c.stage(ctx); err != nil {
 		return err
@@ -210,8 +217,12 @@ func (c *copying) checkpoint(ctx context.Context, last *item) error {
 		return err
 	}
 	c.note.Rows, c.note.Digest = c.items, c.sum.Sum(nil)
-	c.note.Table, c.note.Key, c.note.Converted = c.origin.table(last.kind), []byte(last.key), c.format != nil
-	c.noted, c.notedBytes = c.items, 0
+	c.note.Table, c.note.Branch, c.note.Key, c.note.Converted = "", "", nil, c.format != nil
+	if last != nil {
+		table, branch, key := last.row(c.origin.layout)
+		c.note.Table, c.note.Branch, c.note.Key = table, branch, []byte(key)
+	}
+	c.noted, c.notedAt, c.notedBytes = c.items, now(), 0
 	return c.records().putRepository(ctx, c.note)
 }
 

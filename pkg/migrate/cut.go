@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
 
@@ -16,7 +17,7 @@ func Cutover(ctx context.Context, url string, back bool) (m *cutover.Marker, err
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	defer func() { err = errors.Join(wrapf(err, "source %s", kv.Redact(url)), s.close(ctx)) }()
 	if s.lakeFS {
 		return nil, fmt.Errorf("%w: lakeFS does not know the marker, which makes tables read-only to this program alone", ErrInvalidSource)
 	}

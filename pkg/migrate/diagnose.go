@@ -12,6 +12,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/ref"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
 )
 
 // StoreDiagnosis is a report on a store that can be shown to anybody: it has numbers and times, and no names, keys, URLs or contents.
@@ -115,7 +116,7 @@ func problemOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, kind := range []error{graveler.ErrCorrupt, graveler.ErrNotFound, kv.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+	for _, kind := range []error{lakefs.ErrInvalidRecord, lakefs.ErrUnknownVersion, graveler.ErrCorrupt, graveler.ErrNotFound, kv.ErrClosed, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, kind) {
 			return kind.Error()
 		}
@@ -136,6 +137,8 @@ type SourceDiagnosis struct {
 	DanglingTags  int64      `json:"dangling_tags"`
 	Users         *int64     `json:"users,omitempty"` // in auth_users, where there is such a table
 	CutOver       *time.Time `json:"cut_over,omitempty"`
+	// KV is what the kv table has, of a database that lakeFS keeps, where there is one.
+	KV *KVDiagnosis `json:"kv,omitempty"`
 }
 
 // TableDiagnosis is how much is in a table. Rows is -1 where it is missing.
@@ -145,7 +148,7 @@ type TableDiagnosis struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// DiagnoseSource counts what is in the tables, whatever their version is.
+// DiagnoseSource counts what is in the tables, whatever their version is, and of lakeFS also in its kv table.
 func DiagnoseSource(ctx context.Context, url string) (d SourceDiagnosis, err error) {
 	s, err := connectSource(ctx, url)
 	if err != nil {
@@ -156,6 +159,9 @@ func DiagnoseSource(ctx context.Context, url string) (d SourceDiagnosis, err err
 		return d, err
 	}
 	err = tables{s.main.connection}.diagnose(ctx, &d)
+	if err == nil && s.lakeFS {
+		d.KV, err = keyValue{s.main.connection, lakefs.NewKV(s.main.conn)}.diagnose(ctx)
+	}
 	return d, wrapf(err, "diagnose %s", kv.Redact(url))
 }
 

@@ -20,6 +20,8 @@ var (
 	ErrInvalidRow = errors.New("cannot be migrated")
 	// ErrForeignTrees: the files of a repository are not Moraine's own, and nobody at hand reads their format.
 	ErrForeignTrees = errors.New("metaranges in a foreign format, for which there is no reader")
+	// ErrMissingTree: a file that a commit of the tables refers to is not where Moraine's own files would be.
+	ErrMissingTree = errors.New("missing range file")
 	// ErrTargetTaken: the target holds what this migration did not bring there.
 	ErrTargetTaken = errors.New("the target holds other data")
 	// ErrRunning: another process is at this migration, or copies into this store.
@@ -36,6 +38,8 @@ var (
 	ErrSharedNamespace = errors.New("two repositories have one storage namespace")
 	// ErrConverted: files of lakeFS were to be taken over.
 	ErrConverted = errors.New("files of lakeFS are converted, and cannot be taken over")
+	// ErrUnreachable: the server that has the source cannot be reached, or lets nobody in.
+	ErrUnreachable = errors.New("no connection to PostgreSQL")
 	// ErrInvalidSource: what names the source is no URL of a PostgreSQL database.
 	ErrInvalidSource = errors.New("invalid URL of a PostgreSQL database")
 )

@@ -43,6 +43,14 @@ type item struct {
 	extra int
 }
 
+// row names the row that an item comes from, for people.
+func (i *item) row(rows rowReader) (table, branch, key string) {
+	if i.kind == moveItem { // which no table has: it leads to a commit
+		return rows.table(moveItem), i.branch, string(i.move.New)
+	}
+	return rows.table(i.kind), i.branch, i.key
+}
+
 // compare orders items as they come.
 func (i *item) compare(o *item) int {
 	group := func(k kind) kind { return min(k, branchItem) }

@@ -10,13 +10,18 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs/lakefspb"
 )
 
 // kvTable has all rows of lakeFS since it keeps them as keys and values.
 const kvTable = "kv"
+
+// internalPartition has the version.
+const internalPartition = "kv-internal-metadata"
 
 // keyValue is the layout of lakeFS's kv table.
 type keyValue struct {
@@ -56,24 +61,51 @@ func (k keyValue) repositories(ctx context.Context) iter.Seq2[repositoryRow, err
 // globSigns mean something in lakeFS's patterns, and nothing in ours, which would protect other branches, or none.
 const globSigns = `[]{}\`
 
+// ourPatterns returns the patterns of ours that match together what one of lakeFS matches, and false where there are none. Alternatives of plain text, such as in rel-{1,2}, become several patterns; alternatives in others, or empty ones, do not.
+func ourPatterns(pattern string) ([]string, bool) {
+	before, rest, found := strings.Cut(pattern, "{")
+	if !found {
+		return []string{pattern}, !strings.ContainsAny(pattern, globSigns)
+	}
+	inside, after, closed := strings.Cut(rest, "}")
+	ends, ok := ourPatterns(after)
+	if !closed || !ok || strings.ContainsAny(before, globSigns) || strings.ContainsAny(inside, globSigns+"*?") {
+		return nil, false
+	}
+	var patterns []string
+	for alternative := range strings.SplitSeq(inside, ",") {
+		if alternative == "" || len(patterns) > maxPatterns {
+			return nil, false
+		}
+		for _, end := range ends {
+			patterns = append(patterns, before+alternative+end)
+		}
+	}
+	return patterns, len(patterns) <= maxPatterns
+}
+
+// maxPatterns keeps alternatives of alternatives few.
+const maxPatterns = 1000
+
 func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsRow, err error) {
 	if s.metadata, err = k.Metadata(ctx, repo.record()); err != nil {
 		return s, err
 	}
 	rules, err := k.Protection(ctx, repo.record())
 	for _, r := range rules {
-		rule := graveler.ProtectionRule{Pattern: r.Pattern}
+		var forbid graveler.Actions
 		if r.StagingWrite {
-			rule.Forbid |= graveler.ActionStage
+			forbid |= graveler.ActionStage
 		}
 		if r.Commit {
-			rule.Forbid |= graveler.ActionCommit
+			forbid |= graveler.ActionCommit
 		}
-		if strings.ContainsAny(r.Pattern, globSigns) {
+		patterns, ok := ourPatterns(r.Pattern)
+		if !ok {
 			s.badRules = fmt.Errorf("%w: branches are protected by the pattern %q, in which more than * and ? stands for other characters", graveler.ErrInvalidValue, r.Pattern)
 		}
-		if rule.Forbid != 0 {
-			s.rules = append(s.rules, rule)
+		for _, p := range patterns {
+			s.protect(p, forbid)
 		}
 	}
 	return s, err
@@ -125,37 +157,56 @@ func converted[From, To any](rows iter.Seq2[From, error], convert func(From) To)
 }
 
 func (k keyValue) countStaged(ctx context.Context, tokens []string) (n int64, err error) {
-	partitions := make([][]byte, len(tokens))
-	for i, token := range tokens {
-		partitions[i] = []byte(token)
-	}
-	err = k.conn.QueryRow(ctx, "SELECT count(*) FROM kv WHERE partition_key = ANY($1)", partitions).Scan(&n)
+	err = k.conn.QueryRow(ctx, "SELECT count(*) FROM kv WHERE partition_key = ANY($1)", byteKeys(tokens)).Scan(&n)
 	return n, wrapf(err, "count the staged rows of table kv")
 }
 
 // suspects are rows of any kind; what they are says their partition, which is the token of a branch.
-func (k keyValue) suspects(ctx context.Context) iter.Seq2[suspectRow, error] {
+func (k keyValue) suspects(ctx context.Context, owned func(string) bool, valueBytes int) iter.Seq2[suspectRow, error] {
 	scan := func(rows pgx.Rows) (v suspectRow, err error) {
-		var token []byte
-		err = rows.Scan(&token, &v.key)
+		var token, value []byte
+		if err := rows.Scan(&token, &v.key, &value); err != nil {
+			return v, err
+		}
 		v.token = string(token)
-		return v, err
+		staged := &lakefspb.StagedData{}
+		v.unreadable = proto.Unmarshal(value, staged)
+		if len(staged.Identity) > 0 {
+			v.identity = staged.Identity
+		}
+		v.data = staged.Data
+		return v, nil
 	}
-	return rowsOf(ctx, k.connection, kvTable, scan, "SELECT partition_key, key FROM kv WHERE octet_length(key) > $1 OR octet_length(key) = 0", graveler.MaxKeyBytes)
+	const sql = "SELECT partition_key, key, value FROM kv WHERE octet_length(key) > $1 OR octet_length(key) = 0 OR octet_length(value) > $2"
+	return ownedRows(rowsOf(ctx, k.connection, kvTable, scan, sql, graveler.MaxKeyBytes, valueBytes), owned)
+}
+
+func (k keyValue) hasKey(ctx context.Context, tokens []string, key []byte) (has bool, err error) {
+	err = k.conn.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM kv WHERE partition_key = ANY($1) AND key = $2)", byteKeys(tokens), key).Scan(&has)
+	return has, wrapf(err, "look into table kv")
+}
+
+// byteKeys are names as the table has them.
+func byteKeys(names []string) [][]byte {
+	keys := make([][]byte, len(names))
+	for i, name := range names {
+		keys[i] = []byte(name)
+	}
+	return keys
 }
 
 // leftBehind counts the partitions that are of nothing in use, and what those in use have besides.
-func (k keyValue) leftBehind(ctx context.Context, owner func(string) bool) iter.Seq2[LeftBehind, error] {
+func (k keyValue) leftBehind(ctx context.Context, owned func(string) bool) iter.Seq2[LeftBehind, error] {
 	return func(yield func(LeftBehind, error) bool) {
-		if err := k.eachLeft(ctx, owner, func(l LeftBehind) bool { return yield(l, nil) }); err != nil {
+		if err := k.eachLeft(ctx, owned, func(l LeftBehind) bool { return yield(l, nil) }); err != nil {
 			yield(LeftBehind{}, err)
 		}
 	}
 }
 
-func (k keyValue) eachLeft(ctx context.Context, owner func(string) bool, emit func(LeftBehind) bool) error {
+func (k keyValue) eachLeft(ctx context.Context, owned func(string) bool, emit func(LeftBehind) bool) error {
 	var inUse []string
-	uses := map[string]bool{lakefs.RepositoriesPartition: true, "kv-internal-metadata": true} // which has the version
+	uses := map[string]bool{lakefs.RepositoriesPartition: true, internalPartition: true}
 	for r, err := range k.Repositories(ctx) {
 		if err != nil {
 			return err
@@ -175,7 +226,7 @@ func (k keyValue) eachLeft(ctx context.Context, owner func(string) bool, emit fu
 		if err != nil {
 			return err
 		}
-		if !uses[p.Name] && !owner(p.Name) && !emit(LeftBehind{Table: kvTable, Owner: "partition " + p.Name, What: "nothing that is carried over has it", Rows: p.Rows}) {
+		if !uses[p.Name] && !owned(p.Name) && !emit(LeftBehind{Table: kvTable, Owner: "partition " + p.Name, What: "nothing that is carried over has it", Rows: p.Rows}) {
 			return nil
 		}
 	}

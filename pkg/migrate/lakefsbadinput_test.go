@@ -10,11 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/moraine-store/moraine/internal/lakegen"
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/migrate"
 	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs/lakefspb"
 )
 
 // What a plan names of a deployment of lakeFS, and a run refuses before it writes anything.
@@ -56,9 +59,14 @@ func TestBadInputOfLakeFSIsRefusedByName(t *testing.T) {
 		{"protection that cannot be said here", func(d *lakegen.Deployment) {
 			alpha(d).Protection = []lakefs.ProtectionRule{{Pattern: "[ab]c", Commit: true}}
 		}, migrate.ErrInvalidRow, `kv (repositories), repository alpha-repo: invalid value: branches are protected by the pattern "[ab]c"`, true},
-		{"protection of alternatives", func(d *lakegen.Deployment) {
-			alpha(d).Protection = []lakefs.ProtectionRule{{Pattern: "main", Commit: true}, {Pattern: "{a,b}", StagingWrite: true}}
-		}, migrate.ErrInvalidRow, `the pattern "{a,b}"`, true},
+		{"protection of alternatives with other patterns", func(d *lakegen.Deployment) {
+			alpha(d).Protection = []lakefs.ProtectionRule{{Pattern: "main", Commit: true}, {Pattern: "{a*,b}", StagingWrite: true}}
+		}, migrate.ErrInvalidRow, `the pattern "{a*,b}"`, true},
+		{"staged value over the limit", func(d *lakegen.Deployment) { stageLarge(t, alpha(d).Branches[0], alpha(d).Branches[0].Token) }, graveler.ErrTooLarge, "key large", false},
+		{"staged value over the limit under a sealed token", func(d *lakegen.Deployment) {
+			alpha(d).Branches[0].Sealed = append(alpha(d).Branches[0].Sealed, "sealed-last")
+			stageLarge(t, alpha(d).Branches[0], "sealed-last")
+		}, graveler.ErrTooLarge, "key large", true},
 		{"metarange that is missing", func(d *lakegen.Deployment) {
 			r := alpha(d)
 			delete(r.Files, r.Commit(headWithEntries(r)).Metarange)
@@ -85,6 +93,100 @@ func TestBadInputOfLakeFSIsRefusedByName(t *testing.T) {
 			})
 		}
 	}
+}
+
+// stageLarge stages an entry under a token of a branch that has more metadata than can be kept.
+func stageLarge(t *testing.T, b *lakegen.Branch, token string) {
+	t.Helper()
+	data, err := proto.Marshal(&lakefspb.EntryData{Address: "data/x", Metadata: map[string]string{"k": strings.Repeat("v", catalog.MaxMetadataBytes)}})
+	require.NoError(t, err)
+	b.Staged[token] = append(b.Staged[token], lakefs.Staged{Record: lakefs.Record{Key: []byte("large"), Identity: []byte("id"), Data: data}})
+}
+
+// What nobody sees, since a row that comes before has its key, need not be carried over.
+func TestALargeValueThatIsHiddenIsNotRefused(t *testing.T) {
+	d := lakegen.Random(history(false))
+	l := emptyLake(t)
+	b := d.Repositories[0].Branches[0]
+	b.Sealed = append(b.Sealed, "sealed-last")
+	stageLarge(t, b, "sealed-last")
+	b.Staged[b.Token] = append(b.Staged[b.Token], lakefs.Staged{Record: lakefs.Record{Key: []byte("large")}, Tombstone: true})
+	l.fillLake(t, d, false)
+	plan, err := l.migration(t).Plan(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, plan.Err())
+	l.run(t)
+	require.NoError(t, l.verify(t).Err())
+}
+
+func TestProtectionOfAlternativesBecomesSeveralRules(t *testing.T) {
+	d := lakegen.Random(history(false))
+	l := emptyLake(t)
+	d.Repositories[0].Protection = []lakefs.ProtectionRule{
+		{Pattern: "main", Commit: true}, {Pattern: "{main,dev}", StagingWrite: true}, {Pattern: "rel-{1,2}.{0,x}*", Commit: true},
+	}
+	l.fillLake(t, d, false)
+	l.run(t)
+	rules, err := l.migration(t).Graveler.BranchProtection(t.Context(), graveler.RepositoryID(d.Repositories[0].ID))
+	require.NoError(t, err)
+	require.Equal(t, []graveler.ProtectionRule{
+		{Pattern: "main", Forbid: graveler.ActionCommit | graveler.ActionStage}, {Pattern: "rel-1.0*", Forbid: graveler.ActionCommit}, {Pattern: "rel-1.x*", Forbid: graveler.ActionCommit},
+		{Pattern: "rel-2.0*", Forbid: graveler.ActionCommit}, {Pattern: "rel-2.x*", Forbid: graveler.ActionCommit}, {Pattern: "dev", Forbid: graveler.ActionStage},
+	}, rules)
+	require.NoError(t, l.verify(t).Err())
+}
+
+func TestPatternsThatCannotBeSaidHere(t *testing.T) {
+	for _, pattern := range []string{"{a,b", "a,b}", "{a,{b,c}}", "{a,}", "{}", "{a?,b}", "{[ab],c}", `\{a,b}`, "a{b,c}[d]", strings.Repeat("{a,b,c,d,e,f,g,h,i,j}", 4)} {
+		_, ok := migrate.OurPatterns(pattern)
+		require.False(t, ok, pattern)
+	}
+	for pattern, want := range map[string][]string{"a*,b": {"a*,b"}, "{a}": {"a"}, "{a,b}{c,d}": {"ac", "ad", "bc", "bd"}} {
+		got, ok := migrate.OurPatterns(pattern)
+		require.True(t, ok, pattern)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestAReportOnTheKVTableCountsWhatItHolds(t *testing.T) {
+	l := newLake(t, history(false))
+	d, err := migrate.DiagnoseSource(t.Context(), l.url)
+	require.NoError(t, err)
+	plan, err := l.migration(t).Plan(t.Context())
+	require.NoError(t, err)
+	var want migrate.KVDiagnosis
+	for _, r := range plan.Repositories {
+		want.Repositories++
+		want.Branches, want.Tags, want.Commits, want.Staged = want.Branches+r.Branches, want.Tags+r.Tags, want.Commits+r.Commits, want.Staged+r.Staged
+	}
+	for _, left := range plan.Left {
+		if strings.HasPrefix(left.Owner, "partition ") && !strings.Contains(left.Owner, ", keys ") {
+			want.OrphanPartitions++
+			want.OrphanRows += left.Rows
+		}
+	}
+	for _, r := range l.deployment.Repositories {
+		for _, b := range r.Branches {
+			if r.InDeletion {
+				break
+			}
+			want.SealedTokens += int64(len(b.Sealed))
+		}
+	}
+	want.InDeletion, want.SchemaVersion, want.Rows, want.Bytes = 1, int(plan.SchemaVersion), d.KV.Rows, plan.Bytes
+	require.Equal(t, &want, d.KV)
+	require.NotZero(t, want.SealedTokens)
+
+	commit := l.repository("alpha-repo").Branches[0].Commit
+	l.exec(t, "DELETE FROM kv WHERE key = $1", []byte("commits/"+commit))
+	d, err = migrate.DiagnoseSource(t.Context(), l.url)
+	require.NoError(t, err)
+	require.NotZero(t, d.KV.DanglingHeads)
+	l.exec(t, "UPDATE kv SET value = '\\x01' WHERE key = 'repos/alpha-repo'")
+	d, err = migrate.DiagnoseSource(t.Context(), l.url)
+	require.NoError(t, err)
+	require.Equal(t, lakefs.ErrInvalidRecord.Error(), d.KV.Problem)
+	require.NotZero(t, d.KV.Rows)
 }
 
 // headWithEntries is a head that shows something.

@@ -5,6 +5,7 @@ package migrate
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
@@ -37,10 +38,12 @@ type rowReader interface {
 type surveyor interface {
 	// countStaged counts the rows under tokens.
 	countStaged(ctx context.Context, tokens []string) (int64, error)
-	// suspects yields the staged rows whose keys or values are of a length that is looked at more closely.
-	suspects(ctx context.Context) iter.Seq2[suspectRow, error]
-	// leftBehind yields what is not carried over; owner says whose a token is, if there is such a branch.
-	leftBehind(ctx context.Context, owner func(token string) bool) iter.Seq2[LeftBehind, error]
+	// suspects yields the rows under tokens that a branch has whose keys, or values of more than so many bytes, are looked at more closely.
+	suspects(ctx context.Context, owned func(token string) bool, valueBytes int) iter.Seq2[suspectRow, error]
+	// hasKey reports whether there is a row of a key under tokens.
+	hasKey(ctx context.Context, tokens []string, key []byte) (bool, error)
+	// leftBehind yields what is not carried over; owned says whether a branch has a token.
+	leftBehind(ctx context.Context, owned func(token string) bool) iter.Seq2[LeftBehind, error]
 	// unreadable says which branches show more than what their tokens have.
 	unreadable(ctx context.Context) iter.Seq2[*RowError, error]
 	// bytes is how much the rows take, with their indexes.
@@ -58,6 +61,7 @@ type foundLayout struct {
 type suspectRow struct {
 	token string
 	stagedRow
+	unreadable error // why its value cannot be read
 }
 
 // settingsRow is what a repository is set to besides.
@@ -65,4 +69,16 @@ type settingsRow struct {
 	metadata map[string]string
 	rules    []graveler.ProtectionRule
 	badRules error // why they cannot be said here
+}
+
+// protect adds a rule to those of its pattern.
+func (s *settingsRow) protect(pattern string, forbid graveler.Actions) {
+	at := slices.IndexFunc(s.rules, func(r graveler.ProtectionRule) bool { return r.Pattern == pattern })
+	switch {
+	case forbid == 0:
+	case at >= 0:
+		s.rules[at].Forbid |= forbid
+	default:
+		s.rules = append(s.rules, graveler.ProtectionRule{Pattern: pattern, Forbid: forbid})
+	}
 }

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ type Migration struct {
 	// KV is the target, and Graveler the versioned store on it.
 	KV       kv.Store
 	Graveler *graveler.Graveler
+	// OpenTarget, if it is not nil, makes the target: Run calls it once its plan is accepted, and goes on with what it returns, which stays the caller's to close. Until then KV and Graveler stand for the target, and are only read. So a run that is refused leaves nothing behind.
+	OpenTarget func(ctx context.Context) (kv.Store, *graveler.Graveler, error)
 	// InPlace leaves the range files of each repository where they are; they belong to the target from then on, which removes what it needs no more. That is only for tables that were cut over: ErrNotCutOver. Otherwise they are copied
 	// into a folder of the repository's own, and both sides live on side by side.
 	InPlace bool
@@ -35,7 +38,8 @@ type Migration struct {
 	// Progress, if it is not nil, is told now and then how far Run or Verify has come, by one goroutine at a time.
 	Progress func(Progress)
 
-	checkpoint uint64 // after how many items one is made; 0: defaultCheckpoint
+	checkpoint     uint64        // after how many items one is made; 0: defaultCheckpoint
+	checkpointWait time.Duration // after how long one is made; 0: checkpointEvery
 }
 
 // Progress says how far a run has come.
@@ -64,6 +68,13 @@ func (m *Migration) checkpointItems() uint64 {
 		return m.checkpoint
 	}
 	return defaultCheckpoint
+}
+
+func (m *Migration) checkpointTime() time.Duration {
+	if m.checkpointWait > 0 {
+		return m.checkpointWait
+	}
+	return checkpointEvery
 }
 
 func (m *Migration) records() records                { return records{m.KV} }

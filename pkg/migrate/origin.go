@@ -20,6 +20,7 @@ type origin struct {
 	repositoryRow
 	began    int64
 	branches []originBranch // by name
+	refused  []branchRow    // branches that cannot be carried over
 	history  *history
 	// root is the first commit that a repository is given which has neither commits nor branches.
 	root *graveler.Commit
@@ -58,9 +59,12 @@ func (m *Migration) openOrigin(ctx context.Context, s *source, r *reader, row re
 	if err != nil {
 		return o, note(o.rowError(settingItem, "", err))
 	}
-	if len(o.history.commits) == 0 && len(o.branches) == 0 {
+	if len(o.history.commits) == 0 && len(o.branches)+len(o.refused) == 0 {
 		o.root = rootCommit(row.id, created, min(max(created.UnixNano(), 1), began), emptyTree)
 		return o, nil
+	}
+	if slices.ContainsFunc(o.refused, func(b branchRow) bool { return b.id == row.defaultBranch }) {
+		return o, nil // which has been noted
 	}
 	if !slices.ContainsFunc(o.branches, func(b originBranch) bool { return b.name == row.defaultBranch }) {
 		return o, note(o.rowError(settingItem, "", fmt.Errorf("its default branch %s does not exist", quoted(row.defaultBranch))))
@@ -87,6 +91,7 @@ func (o *origin) readBranches(ctx context.Context, note noteRow) error {
 			if err := note(o.rowError(branchItem, row.id, err)); err != nil {
 				return err
 			}
+			o.refused = append(o.refused, row)
 			continue
 		}
 		o.branches = append(o.branches, b)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 )
 
@@ -16,6 +17,7 @@ type Plan struct {
 	SchemaVersion int64
 	Repositories  []PlannedRepository
 	Rows          int64 // to carry over
+	RowsThere     int64 // of repositories that an earlier run has carried over
 	Bytes         int64 // that the tables and their indexes take
 	// Estimate is how long a run may take on a machine of its own, at rates that were measured on a small one (see docs/migration.md); the time for reading range files is not in it.
 	Estimate time.Duration
@@ -30,7 +32,7 @@ type Plan struct {
 	MoreLost int
 	// Unlisted are repositories of lakeFS that have too many trees to look at all of them: those that branches and tags show were looked at, and it is not known whether files of others are missing or of none.
 	Unlisted []string
-	// Bare are repositories without commits and branches, which are given an empty first commit.
+	// Bare are repositories without commits and branches that are not there yet, which are given an empty first commit.
 	Bare []string
 }
 
@@ -39,6 +41,8 @@ type PlannedRepository struct {
 	Repository              string
 	Branches, Tags, Commits int64
 	Staged                  int64
+	// There: an earlier run has brought it there complete, and it stays as it is. Begun: an earlier run has brought a part of it.
+	There, Begun bool
 	// Trees are those that are to be converted, of another format.
 	Trees int64
 }
@@ -47,7 +51,7 @@ func (p PlannedRepository) rows() int64 { return p.Branches + p.Tags + p.Commits
 
 // work is what progress counts.
 func (p Plan) work() int64 {
-	n := p.Rows
+	n := p.Rows + p.RowsThere
 	for _, r := range p.Repositories {
 		n += r.Trees
 	}
@@ -69,11 +73,10 @@ func (p Plan) Err() error {
 	if len(p.Problems) == 0 {
 		return nil
 	}
-	more := ""
 	if n := len(p.Problems) + p.MoreProblems - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more; 'migrate plan' lists them)", n)
+		return fmt.Errorf("%w (and %d more; 'migrate plan' lists them)", p.Problems[0], n)
 	}
-	return fmt.Errorf("%w%s", p.Problems[0], more)
+	return p.Problems[0]
 }
 
 // rowsPerSecond is a rate for estimates.
@@ -122,7 +125,7 @@ func (m *Migration) Plan(ctx context.Context) (Plan, error) {
 
 // plan looks at everything, or keeps what it reads of the histories for a run, up to keptCommits.
 func (m *Migration) plan(ctx context.Context, s *source, everything bool) (*planning, error) {
-	p := &planning{Migration: m, source: s, r: s.main, everything: everything, keep: keptCommits, origins: map[string]*origin{}, owners: map[string]branchName{}}
+	p := &planning{Migration: m, source: s, r: s.main, everything: everything, keep: keptCommits, origins: map[string]*origin{}, owners: map[string]tokenOwner{}}
 	p.SchemaVersion = s.version
 	for _, step := range []func(context.Context) error{p.target, p.repositories, p.leftBehind, p.stagedRows, p.size} {
 		if err := step(ctx); err != nil {
@@ -139,7 +142,7 @@ type planning struct {
 	Plan
 	source  *source
 	r       *reader
-	owners  map[string]branchName // by staging token
+	owners  map[string]tokenOwner // by staging token
 	folders map[string]string     // by last name, or of lakeFS by namespace: which repository has it
 	began   int64
 	// everything: nobody runs what is planned, so that there is time to look at all files, and nothing to keep.
@@ -148,8 +151,12 @@ type planning struct {
 	origins    map[string]*origin // by repository
 }
 
-// branchName is a branch of any repository.
-type branchName struct{ repository, branch string }
+// tokenOwner is the branch that has a staging token.
+type tokenOwner struct {
+	repository, branch string
+	before             []string // tokens of the branch whose rows come before
+	value              func(stagedRow) (graveler.Entry, error)
+}
 
 // target looks whether the target is empty, or this migration's own.
 func (p *planning) target(ctx context.Context) (err error) {

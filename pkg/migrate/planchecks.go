@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
@@ -20,7 +21,8 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 		p.note(e)
 		return nil
 	}
-	for _, err := range []error{graveler.ValidateRepositoryID(graveler.RepositoryID(row.id)), graveler.ValidateBranchID(graveler.BranchID(row.defaultBranch)), p.nameIsFree(ctx, row.id)} {
+	there, begun, nameErr := p.inTarget(ctx, row.id)
+	for _, err := range []error{graveler.ValidateRepositoryID(graveler.RepositoryID(row.id)), graveler.ValidateBranchID(graveler.BranchID(row.defaultBranch)), nameErr} {
 		if err != nil {
 			p.note(&RowError{Table: p.r.table(settingItem), Key: row.id, Reason: err})
 		}
@@ -29,8 +31,11 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 	if err != nil {
 		return err
 	}
-	planned := PlannedRepository{Repository: row.id, Branches: int64(len(o.branches)), Commits: int64(len(o.history.commits)), Trees: int64(len(o.history.metaranges))}
-	if o.root != nil {
+	planned := PlannedRepository{
+		Repository: row.id, Branches: int64(len(o.branches) + len(o.refused)), Commits: int64(len(o.history.commits)), Trees: int64(len(o.history.metaranges)),
+		There: there, Begun: begun,
+	}
+	if o.root != nil && !there {
 		p.Bare = append(p.Bare, row.id)
 	}
 	if _, err := o.documents(ctx); errors.Is(err, ErrInvalidRow) {
@@ -57,26 +62,33 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 		p.origins[row.id] = o
 	}
 	p.Repositories = append(p.Repositories, planned)
-	p.Rows += planned.rows()
+	if there {
+		p.RowsThere += planned.rows()
+	} else {
+		p.Rows += planned.rows()
+	}
 	return nil
 }
 
-// nameIsFree returns ErrTargetTaken where the target has a repository of that name which this migration did not bring there. One in deletion is nobody's, and one in creation may be what an earlier run had sent last, which came late: whoever begins
-// a repository of the name waits for the end of either.
-func (p *planning) nameIsFree(ctx context.Context, id string) error {
+// inTarget reports what earlier runs have brought of a repository, and returns ErrTargetTaken where the target has one of that name which this migration did not bring there. One in deletion is nobody's, and one in creation may be what an earlier run
+// had sent last, which came late: whoever begins a repository of the name waits for the end of either.
+func (p *planning) inTarget(ctx context.Context, id string) (there, begun bool, err error) {
 	stored, err := p.refs().GetRepository(ctx, graveler.RepositoryID(id))
 	if errors.Is(err, graveler.ErrRepositoryNotFound) {
-		return nil
+		return false, false, nil
 	}
 	if err != nil || stored.State == graveler.RepositoryInDeletion {
-		return err
+		return false, false, err
 	}
 	note, err := p.records().repository(ctx, id)
-	ours := note != nil && (note.Uid == stored.UID || stored.State == graveler.RepositoryCreating)
-	if err == nil && !ours {
-		err = fmt.Errorf("%w: a repository of this name", ErrTargetTaken)
+	if err != nil {
+		return false, false, err
 	}
-	return err
+	brought, creating := note != nil && note.Uid == stored.UID, stored.State == graveler.RepositoryCreating
+	if !brought && (note == nil || !creating) {
+		return false, false, fmt.Errorf("%w: a repository of this name", ErrTargetTaken)
+	}
+	return brought && !creating, brought && creating, nil
 }
 
 // tags looks at the tags, and adds the trees that they show.
@@ -157,21 +169,31 @@ func (p *planning) ownFolder(o *origin, folder string, taken func(other string) 
 // tokens returns the staging tokens of a repository, and notes whose they are. Two branches cannot have one.
 func (p *planning) tokens(o *origin) (tokens []string) {
 	for _, b := range o.branches {
-		for _, token := range b.tokens {
-			if other, taken := p.owners[token]; taken {
-				p.note(&RowError{Table: p.r.table(branchItem), Key: other.repository + "/" + other.branch, Reason: fmt.Errorf("it has the staging token %s, as %s/%s has", quoted(token), o.id, b.name)})
-			}
-			p.owners[token] = branchName{o.id, b.name}
-			tokens = append(tokens, token)
-		}
+		tokens = append(tokens, p.own(o, b.name, b.tokens)...)
+	}
+	for _, b := range o.refused {
+		tokens = append(tokens, p.own(o, b.id, b.tokens)...)
 	}
 	return tokens
 }
 
+// own notes which branch has tokens.
+func (p *planning) own(o *origin, branch string, tokens []string) []string {
+	for i, token := range tokens {
+		if other, taken := p.owners[token]; taken {
+			p.note(&RowError{Table: p.r.table(branchItem), Key: other.repository + "/" + other.branch, Reason: fmt.Errorf("it has the staging token %s, as %s/%s has", quoted(token), o.id, branch)})
+		}
+		p.owners[token] = tokenOwner{o.id, branch, tokens[:i], o.value}
+	}
+	return tokens
+}
+
+// owned reports whether a branch has a token.
+func (p *planning) owned(token string) bool { _, ok := p.owners[token]; return ok }
+
 // leftBehind counts what nothing refers to.
 func (p *planning) leftBehind(ctx context.Context) error {
-	owned := func(token string) bool { _, ok := p.owners[token]; return ok }
-	for l, err := range p.r.leftBehind(ctx, owned) {
+	for l, err := range p.r.leftBehind(ctx, p.owned) {
 		if err != nil {
 			return err
 		}
@@ -182,13 +204,42 @@ func (p *planning) leftBehind(ctx context.Context) error {
 
 // stagedRows has the database look for staged rows that cannot be carried over, and for branches that show more than what is staged under their tokens.
 func (p *planning) stagedRows(ctx context.Context) error {
-	for v, err := range p.r.suspects(ctx) {
+	valueBytes := graveler.MaxValueBytes
+	if p.source.lakeFS {
+		valueBytes = catalog.MaxTextBytes // below which nothing of an object can be too large
+	}
+	type hideable struct {
+		row     suspectRow
+		problem *RowError
+	}
+	var mayBeHidden []hideable
+	for v, err := range p.r.suspects(ctx, p.owned, valueBytes) {
 		if err != nil {
 			return err
 		}
-		owner, owned := p.owners[v.token]
-		if _, err := v.entry(); err != nil && owned { // a long key may be a reserved one
-			p.note(&RowError{Table: p.r.table(entryItem), Repository: owner.repository, Key: "branch " + owner.branch + ", key " + string(v.key), Reason: err})
+		owner := p.owners[v.token]
+		err := v.unreadable
+		if err == nil {
+			_, err = owner.value(v.stagedRow) // a long key may be a reserved one, a large value one that is allowed
+		}
+		if err == nil {
+			continue
+		}
+		problem := &RowError{Table: p.r.table(entryItem), Repository: owner.repository, Key: "branch " + owner.branch + ", key " + string(v.key), Reason: err}
+		if len(owner.before) == 0 {
+			p.note(problem)
+		} else {
+			v.identity, v.data = nil, nil
+			mayBeHidden = append(mayBeHidden, hideable{v, problem})
+		}
+	}
+	for _, h := range mayBeHidden {
+		hidden, err := p.r.hasKey(ctx, p.owners[h.row.token].before, h.row.key)
+		if err != nil {
+			return err
+		}
+		if !hidden {
+			p.note(h.problem)
 		}
 	}
 	for problem, err := range p.r.unreadable(ctx) {

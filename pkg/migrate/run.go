@@ -59,6 +59,12 @@ type running struct {
 const keptCommits = 1 << 20
 
 func (r *running) run(ctx context.Context) (err error) {
+	if r.note, err = r.records().migration(ctx, r.source.id); err == nil && r.note != nil {
+		err = r.source.lock(ctx, r.note.Uid) // before the plan, which takes long
+	}
+	if err != nil {
+		return err
+	}
 	planned, err := r.plan(ctx, r.source, false)
 	if err != nil {
 		return err
@@ -67,10 +73,7 @@ func (r *running) run(ctx context.Context) (err error) {
 	if err := r.report.Plan.Err(); err != nil {
 		return err
 	}
-	if r.note, err = r.records().begin(ctx, r.source.id, r.refs(), planned.began); err != nil {
-		return err
-	}
-	if err := r.source.lock(ctx, r.note.Uid); err != nil {
+	if err := r.begin(ctx, planned.began); err != nil {
 		return err
 	}
 	if r.InPlace {
@@ -92,6 +95,28 @@ func (r *running) run(ctx context.Context) (err error) {
 		return err
 	}
 	return r.copyAll(ctx, rows)
+}
+
+// begin notes in the target what is about to come, and keeps others from it.
+func (r *running) begin(ctx context.Context, began int64) (err error) {
+	if r.OpenTarget != nil {
+		made := *r.Migration
+		if made.KV, made.Graveler, err = r.OpenTarget(ctx); err != nil {
+			return err
+		}
+		r.Migration = &made
+	}
+	if r.note, err = r.records().begin(ctx, r.source.id, r.refs(), began); err != nil {
+		return err
+	}
+	if err := r.source.lock(ctx, r.note.Uid); err != nil { // once more does no harm
+		return err
+	}
+	if n := int64(len(r.report.Plan.Repositories)); n != r.note.Repositories {
+		r.note.Repositories = n
+		return r.records().put(ctx, sourceKey, r.note)
+	}
+	return nil
 }
 
 // copyAll copies repositories side by side. The first error stops all, each behind what it has noted.

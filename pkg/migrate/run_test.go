@@ -194,7 +194,8 @@ func TestVerifyFindsAByte(t *testing.T) {
 
 func TestVerifyFindsWhateverIsNotTheSame(t *testing.T) {
 	cases := map[string]string{
-		"UPDATE graveler_commits SET message = message || 'x' WHERE id = (SELECT min(id) FROM graveler_commits)":             "its fields differ",
+		"UPDATE graveler_commits SET message = message || 'x' WHERE id = (SELECT min(id) FROM graveler_commits)":                        "its fields differ: message (",
+		"UPDATE graveler_commits SET committer = 'eve', creation_date = '2001-02-03' WHERE id = (SELECT min(id) FROM graveler_commits)": "its fields differ: committer, creation date",
 		"DELETE FROM graveler_tags WHERE id = 'v1.0'":                                                                        "tags, v1.0: it is only in the target",
 		"UPDATE graveler_tags SET id = 'another' WHERE id = 'v1.0'":                                                          "tags, another: it is not in the target",
 		"UPDATE graveler_repositories SET default_branch = 'feature/x_1'":                                                    "its default branch is feature/x_1, in the target main",

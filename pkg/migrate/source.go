@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -53,12 +54,15 @@ func connectSource(ctx context.Context, url string) (*source, error) {
 	if !lakeFS {
 		bare = strings.TrimPrefix(url, "sql+")
 	}
+	if url == "" {
+		return nil, fmt.Errorf("source: %w: it is empty", ErrInvalidSource)
+	}
 	if scheme, _, _ := strings.Cut(bare, ":"); scheme != "postgres" && scheme != "postgresql" {
-		return nil, fmt.Errorf("source %s: %w", kv.Redact(url), ErrInvalidSource)
+		return nil, fmt.Errorf("source %s: %w: it begins neither with postgres:// nor with lakefs+postgres://", kv.Redact(url), ErrInvalidSource)
 	}
 	config, err := pgx.ParseConfig(bare)
-	if err != nil {
-		return nil, fmt.Errorf("source %s: %w", kv.Redact(url), ErrInvalidSource) // without the text, which may be shown with a password
+	if err != nil { // whose text may have the password
+		return nil, fmt.Errorf("source %s: %w: a sign such as %%, @, : or / in a name or password is written as %%25, %%40, %%3A or %%2F", kv.Redact(url), ErrInvalidSource)
 	}
 	s := &source{config: config, lakeFS: lakeFS}
 	conn, err := s.connect(ctx)
@@ -72,7 +76,7 @@ func connectSource(ctx context.Context, url string) (*source, error) {
 func (s *source) connect(ctx context.Context) (connection, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
-		return connection{}, err
+		return connection{}, unreachable(ctx, err)
 	}
 	c := connection{conn}
 	// A snapshot is held for as long as the copy takes.
@@ -80,6 +84,25 @@ func (s *source) connect(ctx context.Context) (connection, error) {
 		return c, errors.Join(err, c.close(ctx))
 	}
 	return c, nil
+}
+
+// unreachable says why there is no connection: of all that was tried, with and without encryption, what the server or the network said last.
+func unreachable(ctx context.Context, err error) error {
+	pg, network, dns := (*pgconn.PgError)(nil), (*net.OpError)(nil), (*net.DNSError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &pg):
+		return fmt.Errorf("%w: %s", ErrUnreachable, pg.Message)
+	case errors.As(err, &dns):
+		return fmt.Errorf("%w: %w", ErrUnreachable, dns)
+	case errors.As(err, &network):
+		return fmt.Errorf("%w: %w", ErrUnreachable, network)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: no answer within connect_timeout", ErrUnreachable)
+	}
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return fmt.Errorf("%w: %s", ErrUnreachable, strings.TrimSpace(lines[len(lines)-1]))
 }
 
 func (s *source) close(ctx context.Context) error {

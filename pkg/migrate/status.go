@@ -15,18 +15,19 @@ import (
 type Status struct {
 	Source       string // which database it is from
 	Began        time.Time
-	Repositories []RepositoryStatus
+	Planned      int                // repositories that the last run found in the source; 0: it was one of an older program, which did not note it
+	Repositories []RepositoryStatus // that were begun
 }
 
 // RepositoryStatus is how far one repository has come.
 type RepositoryStatus struct {
 	Repository string
 	Done       bool
-	// Items of the repository that are durable: settings, tags, commits, branches, moves and staged entries. The last one is of Table and has Key.
+	// Items of the repository that are durable: settings, tags, commits, branches, moves and staged entries.
 	Items uint64
-	Table string
-	Key   string
-	Lost  []Lost // files that were left out
+	// Table, Branch and Key name the row of the last of them, where it is not done. A branch has no key, a row that belongs to none no branch.
+	Table, Branch, Key string
+	Lost               []Lost // files that were left out
 }
 
 // Lost is a range file, or a metarange with all of its tree, that a run with AllowMissing has left out, or would.
@@ -56,7 +57,7 @@ func (m *Migration) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{Source: note.Source, Began: time.Unix(0, note.Began).UTC()}
+	s := Status{Source: note.Source, Began: time.Unix(0, note.Began).UTC(), Planned: int(note.Repositories)}
 	for r, err := range m.records().repositories(ctx) {
 		if err != nil {
 			return Status{}, err
@@ -65,7 +66,11 @@ func (m *Migration) Status(ctx context.Context) (Status, error) {
 		if err != nil {
 			return Status{}, err
 		}
-		s.Repositories = append(s.Repositories, RepositoryStatus{Repository: r.Repository, Done: r.Done, Items: r.Rows, Table: r.Table, Key: string(r.Key), Lost: lost})
+		status := RepositoryStatus{Repository: r.Repository, Done: r.Done, Items: r.Rows, Lost: lost}
+		if !r.Done {
+			status.Table, status.Branch, status.Key = r.Table, r.Branch, string(r.Key)
+		}
+		s.Repositories = append(s.Repositories, status)
 	}
 	return s, nil
 }

@@ -20,26 +20,43 @@ func (t tables) countStaged(ctx context.Context, tokens []string) (n int64, err 
 }
 
 // suspects need not unpack large values.
-func (t tables) suspects(ctx context.Context) iter.Seq2[suspectRow, error] {
+func (t tables) suspects(ctx context.Context, owned func(string) bool, valueBytes int) iter.Seq2[suspectRow, error] {
 	scan := func(rows pgx.Rows) (v suspectRow, err error) {
 		return v, rows.Scan(&v.token, &v.key, &v.identity, &v.data)
 	}
 	sql := fmt.Sprintf(`SELECT staging_token, key, identity, data FROM graveler_staging_kv WHERE octet_length(key) = 0 OR octet_length(key) > %d OR octet_length(identity) = 0
-		OR coalesce(octet_length(identity), 0) + coalesce(octet_length(data), 0) > %d OR identity IS NULL AND octet_length(data) > 0`, graveler.MaxKeyBytes, graveler.MaxValueBytes)
-	return rowsOf(ctx, t.connection, stagingTable, scan, sql)
+		OR coalesce(octet_length(identity), 0) + coalesce(octet_length(data), 0) > %d OR identity IS NULL AND octet_length(data) > 0`, graveler.MaxKeyBytes, valueBytes)
+	return ownedRows(rowsOf(ctx, t.connection, stagingTable, scan, sql), owned)
+}
+
+// ownedRows leaves out rows under tokens that no branch has.
+func ownedRows(rows iter.Seq2[suspectRow, error], owned func(string) bool) iter.Seq2[suspectRow, error] {
+	return func(yield func(suspectRow, error) bool) {
+		for v, err := range rows {
+			if (err != nil || owned(v.token)) && !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+func (t tables) hasKey(ctx context.Context, tokens []string, key []byte) (has bool, err error) {
+	err = t.conn.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM graveler_staging_kv WHERE staging_token = ANY($1) AND key = $2)", tokens, key).Scan(&has)
+	return has, wrapf(err, "look into %s", stagingTable)
 }
 
 // leftBehind counts what nothing refers to, and what the SQL store of this program keeps in tables of its own, which a migration does not carry over (a copy does).
 func (t tables) leftBehind(ctx context.Context, _ func(string) bool) iter.Seq2[LeftBehind, error] {
 	return func(yield func(LeftBehind, error) bool) {
-		counts := []struct{ table, sql string }{{stagingTable, `SELECT staging_token, count(*) FROM graveler_staging_kv s WHERE NOT EXISTS (SELECT 1 FROM graveler_branches b JOIN graveler_repositories r ON r.id = b.repository_id
+		type counted struct{ table, what, sql string }
+		counts := []counted{{stagingTable, "no branch has this staging token", `SELECT staging_token, count(*) FROM graveler_staging_kv s WHERE NOT EXISTS (SELECT 1 FROM graveler_branches b JOIN graveler_repositories r ON r.id = b.repository_id
 			WHERE b.staging_token = s.staging_token) GROUP BY 1 ORDER BY 1`}}
 		for _, table := range []string{branchesTable, commitsTable, tagsTable} {
-			counts = append(counts, struct{ table, sql string }{table, `SELECT repository_id, count(*) FROM ` + table + ` t WHERE NOT EXISTS (SELECT 1 FROM graveler_repositories r WHERE r.id = t.repository_id) GROUP BY 1 ORDER BY 1`})
+			counts = append(counts, counted{table, "there is no such repository", `SELECT repository_id, count(*) FROM ` + table + ` t WHERE NOT EXISTS (SELECT 1 FROM graveler_repositories r WHERE r.id = t.repository_id) GROUP BY 1 ORDER BY 1`})
 		}
 		for _, c := range counts {
 			scan := func(rows pgx.Rows) (v LeftBehind, err error) {
-				v.Table = c.table
+				v.Table, v.What = c.table, c.what
 				return v, rows.Scan(&v.Owner, &v.Rows)
 			}
 			for l, err := range rowsOf(ctx, t.connection, c.table, scan, c.sql) {

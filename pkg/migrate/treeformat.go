@@ -4,8 +4,10 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
@@ -45,6 +47,9 @@ func (m *Migration) formatOf(ctx context.Context, namespace, metarange string) (
 		if yes {
 			return f, nil
 		}
+	}
+	if errors.Is(err, block.ErrNotFound) { // whose text has the place again
+		return nil, fmt.Errorf("%w: metarange %s in %s", ErrMissingTree, quoted(metarange), place(namespace))
 	}
 	return nil, fmt.Errorf("%w: metarange %s in %s: %w", ErrForeignTrees, quoted(metarange), place(namespace), err)
 }

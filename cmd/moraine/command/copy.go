@@ -14,6 +14,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/block"
 	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
+	"github.com/moraine-store/moraine/pkg/graveler/fsck"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/kv/all"
 	"github.com/moraine-store/moraine/pkg/migrate"
@@ -39,12 +40,18 @@ func (a *app) copyCommand() *cobra.Command {
 			}
 			source := *a
 			source.store, source.blocks = from, fromBlocks
-			return source.use(ctx, reading, func(source *moraine.Store) error {
+			err = source.use(ctx, reading, func(source *moraine.Store) error {
 				return a.useOther(ctx, to, toBlocks, creating, func(target *moraine.Store, store kv.Store) error {
 					c := migrate.Copy{
 						From: source.Graveler, To: target.Graveler, KV: store, Program: "moraine " + programVersion(),
-						Files:    func(namespace string) string { return filesOf(files, fromBlocks == toBlocks, namespace) },
-						Progress: func(id graveler.RepositoryID, done int) { a.note("repository %s is there (%d)", id, done) },
+						Files: func(namespace string) string { return filesOf(files, fromBlocks == toBlocks, namespace) },
+						Progress: func(id graveler.RepositoryID, copied bool, done int) {
+							what := "was there"
+							if copied {
+								what = "is copied"
+							}
+							a.note("repository %s %s (%d)", id, what, done)
+						},
 					}
 					r, err := c.Run(ctx)
 					for _, id := range r.LeftOut {
@@ -61,6 +68,10 @@ func (a *app) copyCommand() *cobra.Command {
 					return a.printer.record(view, "Repositories copied", count(r.Copied), "Repositories that were there", count(r.AlreadyThere))
 				})
 			})
+			if errors.Is(err, errNoStore) {
+				return hinted{err, "--from names the store to copy, which must exist"}
+			}
+			return goOn(err)
 		},
 	}
 	flags := cmd.Flags()
@@ -74,6 +85,14 @@ func (a *app) copyCommand() *cobra.Command {
 		}
 	}
 	return cmd
+}
+
+// goOn says of what was interrupted that it can be taken up.
+func goOn(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return hinted{err, "interrupted; run it again to go on"}
+	}
+	return err
 }
 
 func orElse(text, other string) string {
@@ -100,6 +119,9 @@ func filesOf(blocks string, same bool, namespace string) string {
 func (a *app) useOther(ctx context.Context, store, blocks string, how access, fn func(*moraine.Store, kv.Store) error) error {
 	other := *a
 	other.store, other.blocks = store, blocks
+	if other.backend() != nil {
+		return fmt.Errorf("store %s: %w", kv.Redact(store), fsck.ErrNoKV)
+	}
 	if how != creating {
 		if err := other.checkStore(ctx); err != nil {
 			return err

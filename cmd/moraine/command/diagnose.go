@@ -17,8 +17,8 @@ func (a *app) diagnose() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use: "diagnose", Short: "Print a report on the store, or on PostgreSQL tables, to attach to a bug",
-		Long: "Print a report on the store, or with --from on the PostgreSQL tables of a deployment that keeps its metadata there, to attach to a bug: versions, numbers, sizes, what waits and what nothing refers to. There are no names, keys, URLs or contents in it; users are only counted. " +
-			"It is one JSON object in either form.",
+		Long: "Print a report on the store, or with --from on the PostgreSQL tables of a deployment that keeps its metadata there (with lakefs+postgres:// also on the kv table of lakeFS), to attach to a bug: versions, numbers, sizes, what waits and what nothing refers to. There are no names, keys, URLs or contents in it; users are only counted. " +
+			"It is one JSON object in either form. A table with -1 rows does not exist.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from != "" {
@@ -44,7 +44,7 @@ func (a *app) diagnose() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "URL of the PostgreSQL database that has the tables")
+	cmd.Flags().StringVar(&from, "from", "", "URL of the PostgreSQL database that has the tables: postgres://… or lakefs+postgres://…")
 	return cmd
 }
 

@@ -108,3 +108,17 @@ func TestLongWordsOfAnErrorAreShortened(t *testing.T) {
 	require.Equal(t, "get lake/main:"+strings.Repeat("ü", 118)+"…"+strings.Repeat("ü", 63)+": entry not found",
 		describe(fmt.Errorf("get lake/main:%s: %w", key, graveler.ErrEntryNotFound)))
 }
+
+func TestARunThatIsInterruptedSaysHowToGoOn(t *testing.T) {
+	s := newShell(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"migrate", "run", "--from", "postgres://127.0.0.1:1/x"}, {"copy", "--from", s.global[1], "--to", "mem:"}} {
+		if args[0] == "copy" {
+			s.ok("repo", "create", "lake")
+		}
+		code, _, stderr := s.runContext(ctx, args...)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "(interrupted; run it again to go on)")
+	}
+}

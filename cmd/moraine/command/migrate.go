@@ -3,16 +3,13 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/kv"
-	"github.com/moraine-store/moraine/pkg/kv/all"
 	"github.com/moraine-store/moraine/pkg/migrate"
 )
 
@@ -44,16 +41,19 @@ func (a *app) migratePlan() *cobra.Command {
 	var m migrate.Migration
 	cmd := &cobra.Command{
 		Use: "plan", Short: "Say what a migration would carry over, what it would refuse, and what it would leave behind",
-		Long: "Say what a migration would carry over, what it would refuse and why, and what it would leave behind: rows under staging tokens that no branch has, and of repositories that do not exist. Nothing is written. It ends with the exit code that 'run' would " +
+		Long: "Say what a migration would carry over, what it would refuse and why, what it would leave behind: rows under staging tokens that no branch has, and of repositories that do not exist; and which repositories are in the store already, complete or begun. Nothing is written. It ends with the exit code that 'run' would " +
 			"end with, 0 if nothing is refused. Of lakeFS all trees are looked at: which range files are missing, and which ones nothing needs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.useMigration(cmd.Context(), reading, &m, func() error {
+			return a.useMigration(cmd.Context(), &m, func() error {
+				bar := a.newProgress()
+				bar.beginWait("plan")
 				p, err := m.Plan(cmd.Context())
+				bar.end()
 				if err != nil {
 					return err
 				}
-				return errors.Join(a.printPlan(p), p.Err())
+				return errors.Join(a.printPlan(p), refusedBy(p))
 			})
 		},
 	}
@@ -66,13 +66,17 @@ func (a *app) migrateRun() *cobra.Command {
 	var m migrate.Migration
 	cmd := &cobra.Command{
 		Use: "run", Short: "Carry everything over, or go on with it",
-		Long: "Carry everything over as of one instant, into the store, which is made where there is none and must otherwise be empty or this migration's own. What a plan refuses is refused before anything is written. No repository is seen before it is complete. When it is interrupted, run it again: " +
+		Long: "Carry everything over as of one instant, into the store, which must be empty or this migration's own, and is made where there is none. What a plan refuses is refused before anything is written or made. No repository is seen before it is complete. When it is interrupted, run it again: " +
 			"it goes on where it was, repository by repository; what is complete stays as it is. Delete a repository to have it carried over again. While it runs nobody else should write into the store.\n\n" +
 			"The range files are copied into folders of the repositories' own. With --in-place they stay where they are and belong to the store from then on, which the tables must be cut over for. Those of lakeFS are converted, and stay as they are. A run stops at one that is missing or damaged; with --allow-missing it goes on without its entries, or in the place of a metarange with an empty tree, and notes that: 'status' shows it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.useMigration(cmd.Context(), creating, &m, func() error {
+			if err := checkWorkers(m.Workers); err != nil {
+				return err
+			}
+			err := a.migrateInto(cmd.Context(), &m, func() error {
 				bar := a.newRowProgress("migrate")
+				bar.beginWait("plan")
 				m.Progress = bar.show
 				r, err := m.Run(cmd.Context())
 				bar.end()
@@ -81,6 +85,9 @@ func (a *app) migrateRun() *cobra.Command {
 				}
 				if err != nil {
 					return err
+				}
+				if r.AlreadyThere > 0 {
+					a.note("what an earlier run has completed stays as it was then: 'moraine migrate verify' tells whether the source has changed since")
 				}
 				view := struct {
 					Copied       int   `json:"copied"`
@@ -97,6 +104,7 @@ func (a *app) migrateRun() *cobra.Command {
 				}
 				return a.printer.record(view, fields...)
 			})
+			return goOn(err)
 		},
 	}
 	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "leave the range files where they are and take them over")
@@ -113,8 +121,14 @@ func (a *app) migrateVerify() *cobra.Command {
 			"another machine, and only reads. Exit code 1 means that the sides differ.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.useMigration(cmd.Context(), reading, &m, func() error {
+			if err := checkWorkers(m.Workers); err != nil {
+				return err
+			}
+			return a.useMigration(cmd.Context(), &m, func() error {
+				bar := a.newProgress()
+				bar.beginWait("verify")
 				v, err := m.Verify(cmd.Context())
+				bar.end()
 				if err != nil {
 					return err
 				}
@@ -130,13 +144,17 @@ func (a *app) migrateStatus() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show how far the migration into the store has come", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.useKV(cmd.Context(), func(s kv.Store) error {
+			err := a.useKV(cmd.Context(), func(s kv.Store) error {
 				status, err := (&migrate.Migration{KV: s}).Status(cmd.Context())
 				if err != nil {
 					return err
 				}
 				return a.printMigrationStatus(status)
 			})
+			if errors.Is(err, errNoStore) {
+				return hinted{err, "'moraine migrate run' makes one; 'moraine migrate plan' needs none"}
+			}
+			return err
 		},
 	}
 }
@@ -169,122 +187,12 @@ func (a *app) migrateCutover() *cobra.Command {
 	return sourceFlag(cmd, &from)
 }
 
-// useMigration calls fn with a migration into the store. Who only reads may look at a store that does not exist, which is an empty one.
-func (a *app) useMigration(ctx context.Context, how access, m *migrate.Migration, fn func() error) error {
-	store, blocks := a.store, a.blocks
-	if how == reading {
-		if isMissing(store) {
-			store = "mem:"
-		}
-		if isMissing(blocks) {
-			blocks = "mem:"
-		}
+// checkWorkers refuses a number that makes no sense.
+func checkWorkers(n int) error {
+	if n < 0 {
+		return usageError{fmt.Sprintf("--workers %d: expected how many repositories are read at a time, or 0 for the usual 4", n)}
 	}
-	s, err := kv.Open(ctx, store, all.Engines(), kv.OpenOptions{ReadOnly: how == reading && store != "mem:"})
-	if errors.Is(err, kv.ErrNotAStore) && how == reading && isDatabase(store) { // none yet
-		s, err = kv.Open(ctx, "mem:", all.Engines(), kv.OpenOptions{})
-	}
-	if err != nil {
-		return a.unopened(err)
-	}
-	o := moraine.Options{KV: s, Blocks: blocks, BlockEngines: a.blockEngines(how), ReadOnly: how == reading && blocks != "mem:"}
-	opened, err := moraine.Open(ctx, o)
-	if err != nil {
-		return errors.Join(a.unopened(err), s.Close())
-	}
-	m.KV, m.Graveler, m.BlockEngines = s, opened.Graveler, a.blockEngines(reading)
-	return errors.Join(fn(), opened.Close(), s.Close())
-}
-
-// verifiedRow is a line of what verify prints.
-type verifiedRow struct {
-	Repository   string `json:"repository"`
-	Kind         string `json:"kind"`
-	Source       int64  `json:"source"`
-	Target       int64  `json:"target"`
-	SourceDigest string `json:"source_digest"`
-	TargetDigest string `json:"target_digest"`
-	Equal        bool   `json:"equal"`
-}
-
-func (a *app) printVerified(v migrate.Verified) error {
-	rows := func(yield func(verifiedRow, error) bool) {
-		for _, r := range v.Repositories {
-			for _, k := range r.Kinds {
-				row := verifiedRow{r.Repository, k.Kind, k.Source, k.Target, k.SourceDigest, k.TargetDigest, k.SourceDigest == k.TargetDigest}
-				if !yield(row, nil) {
-					return
-				}
-			}
-		}
-	}
-	err := table(a.printer, rows, []string{"REPOSITORY", "KIND", "SOURCE", "TARGET", "DIGEST", "EQUAL"}, func(r verifiedRow) any { return r }, func(r verifiedRow) []string {
-		equal := "yes"
-		if !r.Equal {
-			equal = a.colored(red, "no")
-		}
-		return []string{r.Repository, r.Kind, count(int(r.Source)), count(int(r.Target)), r.SourceDigest[:shortDigits], equal}
-	})
-	for _, r := range v.Repositories {
-		if err == nil {
-			err = a.printAllLost(r.Lost)
-		}
-		for _, d := range r.First {
-			if err == nil {
-				err = a.printDifference(d)
-			}
-		}
-		if more := r.Differences - int64(len(r.First)); more > 0 && err == nil {
-			a.note("repository %s: %s more", r.Repository, plural(int(more), "difference", "differences"))
-		}
-	}
-	return err
-}
-
-func (a *app) printDifference(d migrate.Difference) error {
-	if !a.printer.json {
-		return a.printer.line("differs: " + d.String())
-	}
-	return a.printer.object(struct {
-		Repository string `json:"repository"`
-		Kind       string `json:"kind,omitempty"`
-		keyView
-		Difference string `json:"difference"`
-	}{d.Repository, d.Kind, viewKey([]byte(d.Key)), d.What})
-}
-
-func (a *app) printMigrationStatus(s migrate.Status) error {
-	rows := func(yield func(migrate.RepositoryStatus, error) bool) {
-		for _, r := range s.Repositories {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-	a.note("from database %s, begun %s", s.Source, formatTime(s.Began))
-	err := table(a.printer, rows, []string{"REPOSITORY", "STATE", "ITEMS", "BEHIND"}, func(r migrate.RepositoryStatus) any {
-		return struct {
-			Repository string `json:"repository"`
-			Done       bool   `json:"done"`
-			Items      uint64 `json:"items"`
-			Table      string `json:"table,omitempty"`
-			keyView
-		}{r.Repository, r.Done, r.Items, r.Table, viewKey([]byte(r.Key))}
-	}, func(r migrate.RepositoryStatus) []string {
-		state, behind := "under way", "-"
-		if r.Done {
-			state = "complete"
-		} else if r.Table != "" {
-			behind = r.Table + " " + escape(r.Key)
-		}
-		return []string{r.Repository, state, count(int(r.Items)), behind}
-	})
-	for _, r := range s.Repositories {
-		if err == nil {
-			err = a.printAllLost(r.Lost)
-		}
-	}
-	return err
+	return nil
 }
 
 // printAllLost names range files that were left out.
@@ -295,31 +203,6 @@ func (a *app) printAllLost(lost []migrate.Lost) (err error) {
 		}
 	}
 	return err
-}
-
-// rowProgress shows how many rows have been done: as a bar, or, where nobody looks at one, as a line for each tenth.
-type rowProgress struct {
-	*progress
-	what  string
-	tenth int64
-}
-
-func (a *app) newRowProgress(what string) *rowProgress {
-	return &rowProgress{progress: a.newProgress(), what: what}
-}
-
-func (p *rowProgress) show(now migrate.Progress) {
-	if p.all == nil {
-		if tenth := 10 * now.Rows / max(now.Of, 1); tenth > p.tenth {
-			p.tenth = tenth
-			p.app.note("%s: %s of %s rows, %d of %d repositories", p.what, count(int(now.Rows)), count(int(now.Of)), now.Repositories, now.OfRepositories)
-		}
-		return
-	}
-	if p.bar == nil {
-		p.beginCount(p.what, now.Of)
-	}
-	p.bar.SetCurrent(now.Rows)
 }
 
 // plannedTime is an estimate for people.

@@ -4,6 +4,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/moraine-store/moraine/pkg/migrate"
@@ -17,6 +18,8 @@ type plannedRepository struct {
 	Commits    int64  `json:"commits"`
 	Staged     int64  `json:"staged_entries"`
 	Trees      int64  `json:"trees_to_convert,omitempty"`
+	Store      string `json:"in_store,omitempty"`           // what earlier runs have brought: complete or begun
+	Bare       bool   `json:"empty_first_commit,omitempty"` // it is given one
 }
 
 type leftBehind struct {
@@ -36,22 +39,26 @@ type planProblem struct {
 func (a *app) printPlan(p migrate.Plan) error {
 	rows := func(yield func(plannedRepository, error) bool) {
 		for _, r := range p.Repositories {
-			if !yield(plannedRepository(r), nil) {
+			row := plannedRepository{r.Repository, r.Branches, r.Tags, r.Commits, r.Staged, r.Trees, "", slices.Contains(p.Bare, r.Repository)}
+			switch {
+			case r.There:
+				row.Store = "complete"
+			case r.Begun:
+				row.Store = "begun"
+			}
+			if !yield(row, nil) {
 				return
 			}
 		}
 	}
-	err := table(a.printer, rows, []string{"REPOSITORY", "BRANCHES", "TAGS", "COMMITS", "STAGED"}, func(r plannedRepository) any { return r }, func(r plannedRepository) []string {
-		return []string{escape(r.Repository), count(int(r.Branches)), count(int(r.Tags)), count(int(r.Commits)), count(int(r.Staged))}
+	err := table(a.printer, rows, []string{"REPOSITORY", "BRANCHES", "TAGS", "COMMITS", "STAGED", "IN STORE"}, func(r plannedRepository) any { return r }, func(r plannedRepository) []string {
+		return []string{escape(r.Repository), count(int(r.Branches)), count(int(r.Tags)), count(int(r.Commits)), count(int(r.Staged)), orDash(r.Store)}
 	})
 	for _, l := range p.Left {
 		if err == nil {
 			text := "left behind: " + l.Table + ", " + plural(int(l.Rows), "row", "rows")
-			switch {
-			case l.What != "":
+			if l.Owner != "" {
 				text += " of " + escape(l.Owner) + ": " + escape(l.What)
-			case l.Owner != "":
-				text += " of " + escape(l.Owner) + ", which does not exist"
 			}
 			err = a.planLine(leftBehind{l.Table, l.Owner, l.Rows, l.What}, text)
 		}
@@ -92,18 +99,43 @@ func (a *app) printPlan(p migrate.Plan) error {
 	}
 	view := struct {
 		Rows          int64   `json:"rows"`
+		RowsThere     int64   `json:"rows_there,omitempty"`
 		Bytes         int64   `json:"bytes"`
 		SchemaVersion int64   `json:"schema_version"`
 		Problems      int     `json:"problems"`
 		Trees         int64   `json:"trees_to_convert,omitempty"`
 		Seconds       float64 `json:"estimated_seconds"`
-	}{p.Rows, p.Bytes, p.SchemaVersion, len(p.Problems) + p.MoreProblems, trees, p.Estimate.Seconds()}
-	fields := []string{"Rows to carry over", count(int(p.Rows)), "Size of the tables", formatSize(p.Bytes)}
+	}{p.Rows, p.RowsThere, p.Bytes, p.SchemaVersion, len(p.Problems) + p.MoreProblems, trees, p.Estimate.Seconds()}
+	fields := []string{"Rows to carry over", count(int(p.Rows))}
+	if p.RowsThere > 0 {
+		fields = append(fields, "Rows that are there", count(int(p.RowsThere)))
+	}
+	fields = append(fields, "Size of the tables", formatSize(p.Bytes))
 	if trees > 0 {
 		fields = append(fields, "Trees to convert", count(int(trees)))
 	}
 	return a.printer.record(view, append(fields, "Time it may take", plannedTime(p.Estimate))...)
 }
+
+// refusal is the error of a plan that was shown. What it is says the first thing that is refused, as for a run.
+type refusal struct {
+	error
+	n int
+}
+
+func refusedBy(p migrate.Plan) error {
+	err := p.Err()
+	if err == nil {
+		return nil
+	}
+	return refusal{err, len(p.Problems) + p.MoreProblems}
+}
+
+func (r refusal) Error() string {
+	return "a run would be refused for " + plural(r.n, "reason", "reasons")
+}
+
+func (r refusal) Unwrap() error { return r.error }
 
 // printLost names a range file that is left out.
 func (a *app) printLost(l migrate.Lost) error {

@@ -4,42 +4,62 @@ package command
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/moraine-store/moraine/pkg/migrate"
 )
 
-// progress is a bar on standard error, or nothing where nobody looks at one.
+// progress is a bar on standard error, or nothing where nobody looks at one. One bar follows the other.
 type progress struct {
-	app *app
-	all *mpb.Progress // nil: no bar
-	bar *mpb.Bar
+	app   *app
+	shown bool          // somebody looks
+	all   *mpb.Progress // nil: there was no bar yet
+	bar   *mpb.Bar
 }
 
 func (a *app) newProgress() *progress {
-	p := &progress{app: a}
-	if isTerminal(a.stderr) && !a.quiet {
-		p.all = mpb.New(mpb.WithOutput(a.stderr))
+	return &progress{app: a, shown: isTerminal(a.stderr) && !a.quiet}
+}
+
+// add shows a bar in the place of the one before.
+func (p *progress) add(total int64, style mpb.BarFillerBuilder, options ...mpb.BarOption) {
+	if !p.shown {
+		return
 	}
-	return p
+	if p.all == nil {
+		p.all = mpb.New(mpb.WithOutput(p.app.stderr))
+	}
+	if p.bar != nil {
+		p.bar.Abort(true)
+	}
+	p.bar = p.all.New(total, style, append(options, mpb.BarRemoveOnComplete())...)
+}
+
+func untilEnd() decor.Decorator {
+	return decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")
 }
 
 // begin shows the bar of something that has so many bytes.
 func (p *progress) begin(what string, bytes int64) {
-	if p.all != nil {
-		p.bar = p.all.AddBar(bytes, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(what+" "), decor.CountersKibiByte("% .1f of % .1f")),
-			mpb.AppendDecorators(decor.Percentage(), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
-	}
+	p.add(bytes, mpb.BarStyle(), mpb.PrependDecorators(decor.Name(what+" "), decor.CountersKibiByte("% .1f of % .1f")), mpb.AppendDecorators(decor.Percentage(), untilEnd()))
 }
 
 // beginCount shows the bar of something that has so many rows.
 func (p *progress) beginCount(what string, rows int64) {
-	if p.all != nil {
-		p.bar = p.all.AddBar(rows, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(what+" "), decor.CountersNoUnit("%d of %d rows")),
-			mpb.AppendDecorators(decor.Percentage(), decor.AverageSpeed(0, " %.0f/s"), decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), "")))
-	}
+	began := time.Now()
+	counted := decor.Any(func(s decor.Statistics) string { return count(int(s.Current)) + " of " + count(int(s.Total)) + " rows" })
+	rate := decor.Any(func(s decor.Statistics) string {
+		return fmt.Sprintf(" %s/s", count(int(float64(s.Current)/max(time.Since(began).Seconds(), 1))))
+	})
+	p.add(rows, mpb.BarStyle(), mpb.PrependDecorators(decor.Name(what+" "), counted), mpb.AppendDecorators(decor.Percentage(), rate, untilEnd()))
+}
+
+// beginWait shows for how long something has been under way of which nobody knows how long it takes.
+func (p *progress) beginWait(what string) {
+	p.add(0, mpb.NopStyle(), mpb.PrependDecorators(decor.Name(what+" … "), decor.Elapsed(decor.ET_STYLE_GO)))
 }
 
 func (p *progress) advance(bytes int) {
@@ -65,6 +85,33 @@ func (p *progress) end() {
 	if p.all != nil {
 		p.all.Wait()
 	}
+}
+
+// rowProgress shows how many rows have been done: as a bar, or, where nobody looks at one, as a line for each tenth.
+type rowProgress struct {
+	*progress
+	what     string
+	tenth    int64
+	counting bool // the bar is of rows
+}
+
+func (a *app) newRowProgress(what string) *rowProgress {
+	return &rowProgress{progress: a.newProgress(), what: what}
+}
+
+func (p *rowProgress) show(now migrate.Progress) {
+	if !p.shown {
+		if tenth := 10 * now.Rows / max(now.Of, 1); tenth > p.tenth {
+			p.tenth = tenth
+			p.app.note("%s: %s of %s rows, %d of %d repositories", p.what, count(int(now.Rows)), count(int(now.Of)), now.Repositories, now.OfRepositories)
+		}
+		return
+	}
+	if !p.counting {
+		p.counting = true
+		p.beginCount(p.what, now.Of)
+	}
+	p.bar.SetCurrent(now.Rows)
 }
 
 // naming prints lines about files, but not more than somebody would read.

@@ -42,6 +42,8 @@ type OpenBackend func(ctx context.Context, url string, o kv.OpenOptions) (Backen
 // Backends are those of a program of somebody else, such as a facade of two stores, by the scheme of their URLs in small letters.
 type Backends map[string]OpenBackend
 
+var errNoStore = errors.New("no store")
+
 // access is what a command does with the store.
 type access int
 
@@ -126,7 +128,7 @@ func (a *app) checkStore(ctx context.Context) error {
 		}
 	}
 	if missing {
-		return hinted{fmt.Errorf("no store at %s", kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
+		return hinted{fmt.Errorf("%w at %s", errNoStore, kv.Redact(a.store)), "create one with 'moraine repo create REPO'"}
 	}
 	return nil
 }

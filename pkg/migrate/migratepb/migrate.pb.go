@@ -26,8 +26,9 @@ const (
 type MigrationData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	Source        string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"` // which database it is, without host and credentials
-	Began         int64                  `protobuf:"varint,3,opt,name=began,proto3" json:"began,omitempty"`  // no time that is made up for what is migrated is later
+	Source        string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`              // which database it is, without host and credentials
+	Began         int64                  `protobuf:"varint,3,opt,name=began,proto3" json:"began,omitempty"`               // no time that is made up for what is migrated is later
+	Repositories  int64                  `protobuf:"varint,4,opt,name=repositories,proto3" json:"repositories,omitempty"` // that the last run has found in the source
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -83,6 +84,13 @@ func (x *MigrationData) GetBegan() int64 {
 	return 0
 }
 
+func (x *MigrationData) GetRepositories() int64 {
+	if x != nil {
+		return x.Repositories
+	}
+	return 0
+}
+
 // Key repositories/<repository>.
 type MigratedRepositoryData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -94,6 +102,7 @@ type MigratedRepositoryData struct {
 	Table         string                 `protobuf:"bytes,6,opt,name=table,proto3" json:"table,omitempty"`   // and key of the last one, for people
 	Key           []byte                 `protobuf:"bytes,7,opt,name=key,proto3" json:"key,omitempty"`
 	Converted     bool                   `protobuf:"varint,8,opt,name=converted,proto3" json:"converted,omitempty"` // its trees were of another format
+	Branch        string                 `protobuf:"bytes,9,opt,name=branch,proto3" json:"branch,omitempty"`        // of the row that table and key name, if it belongs to one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -182,6 +191,13 @@ func (x *MigratedRepositoryData) GetConverted() bool {
 		return x.Converted
 	}
 	return false
+}
+
+func (x *MigratedRepositoryData) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
 }
 
 // Key trees/<repository UID>/<ID of a metarange of another format>.
@@ -371,11 +387,12 @@ var File_pkg_migrate_migratepb_migrate_proto protoreflect.FileDescriptor
 
 const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\n" +
-	"#pkg/migrate/migratepb/migrate.proto\x12\x0fmoraine.migrate\"O\n" +
+	"#pkg/migrate/migratepb/migrate.proto\x12\x0fmoraine.migrate\"s\n" +
 	"\rMigrationData\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x14\n" +
-	"\x05began\x18\x03 \x01(\x03R\x05began\"\xd0\x01\n" +
+	"\x05began\x18\x03 \x01(\x03R\x05began\x12\"\n" +
+	"\frepositories\x18\x04 \x01(\x03R\frepositories\"\xe8\x01\n" +
 	"\x16MigratedRepositoryData\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
@@ -386,7 +403,8 @@ const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\x06digest\x18\x05 \x01(\fR\x06digest\x12\x14\n" +
 	"\x05table\x18\x06 \x01(\tR\x05table\x12\x10\n" +
 	"\x03key\x18\a \x01(\fR\x03key\x12\x1c\n" +
-	"\tconverted\x18\b \x01(\bR\tconverted\"&\n" +
+	"\tconverted\x18\b \x01(\bR\tconverted\x12\x16\n" +
+	"\x06branch\x18\t \x01(\tR\x06branch\"&\n" +
 	"\x10MigratedTreeData\x12\x12\n" +
 	"\x04tree\x18\x01 \x01(\tR\x04tree\"F\n" +
 	"\fLostFileData\x12\x1e\n" +
