@@ -18,6 +18,7 @@ type pastCommit struct {
 	tree                MetaRangeID
 	parents             []int // indexes
 	generation, logTime int64
+	carried             bool
 	kept                bool
 	followed            bool // its parents are kept too
 }
@@ -69,17 +70,44 @@ func (h *history) keepPartings(heads []int) {
 	}
 }
 
-// reached returns the commits that some of the heads reach, children before their parents.
-func (h *history) reached(heads []int) []int {
-	seen := make([]bool, len(h.commits))
-	var all []int
+// carriedBeside returns the carried commits that neither the heads reach nor another carried commit beside them follows: the heads that branches had in the other system, where they were deleted.
+func (h *history) carriedBeside(heads []int) (tips []int) {
+	reached, followed := h.reach(heads), make([]bool, len(h.commits))
+	for i, c := range h.commits {
+		if c.carried && !reached[i] {
+			for _, p := range c.parents {
+				followed[p] = true
+			}
+		}
+	}
+	for i, c := range h.commits {
+		if c.carried && !reached[i] && !followed[i] {
+			tips = append(tips, i)
+		}
+	}
+	return tips
+}
+
+// reach says of each commit whether some of the heads reach it.
+func (h *history) reach(heads []int) []bool {
+	reached := make([]bool, len(h.commits))
 	for next := slices.Clone(heads); len(next) > 0; {
 		i := next[len(next)-1]
 		next = next[:len(next)-1]
-		if !seen[i] {
-			seen[i] = true
-			all = append(all, i)
+		if !reached[i] {
+			reached[i] = true
 			next = append(next, h.commits[i].parents...)
+		}
+	}
+	return reached
+}
+
+// reached returns the commits that some of the heads reach, children before their parents.
+func (h *history) reached(heads []int) []int {
+	var all []int
+	for i, is := range h.reach(heads) {
+		if is {
+			all = append(all, i)
 		}
 	}
 	slices.SortFunc(all, func(a, b int) int { return cmp.Compare(h.commits[b].generation, h.commits[a].generation) })

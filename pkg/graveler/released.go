@@ -151,8 +151,8 @@ func (s *sweeping) releaseFrom(ctx context.Context, going []string, found map[va
 	if len(found) == 0 {
 		return nil
 	}
-	for id, needed := range s.kept {
-		if err := s.cross(ctx, id, found); err != nil && (needed || !unreadable(err)) {
+	for id, f := range s.kept {
+		if err := s.cross(ctx, id, found); err != nil && (f.needed || !unreadable(err)) {
 			return err
 		}
 	}

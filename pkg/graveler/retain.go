@@ -48,8 +48,10 @@ type RetainReport struct {
 // Retain applies the retention rules of a repository, and collects the files that builds left behind which were cut off or overtaken. Without rules it does only the latter.
 //
 // What stays, as it was: every tree that a head, a tag, a pin or a move in a branch log names; what is uncommitted; of each branch the commits that are not older than its rule says, with their parents; and the commits from
-// which heads and tags have parted, so that they can still be merged. Of everything else the trees go: a run marks the commits, one that comes FileGrace later makes them ErrExpired, and one that comes
-// FileGrace after that removes the files, as far as no other tree has them. The records of commits stay, so that histories stay whole. Moves of branch logs that are older go too, from the old end,
+// which heads and tags have parted, so that they can still be merged. Carried commits (see Commit.Carried) that no head, tag or log leads to are like a branch that was deleted when the last of them was made, and
+// that only the rule for all names matches: without one they stay, with all that they reach.
+//
+// Of everything else the trees go: a run marks the commits, one that comes FileGrace later makes them ErrExpired, and one that comes FileGrace after that removes the files, as far as no other tree has them. The records of commits stay, so that histories stay whole. Moves of branch logs that are older go too, from the old end,
 // but none that a pin keeps; with the last move of a deleted branch, that it can be restored.
 //
 // Any number of processes may call it, at any time and beside everything else. Where it fails it may have done a part, which the next run completes; where a record or file is missing that something refers to, it
@@ -128,6 +130,7 @@ func (r *retaining) run(ctx context.Context) error {
 		// Records name trees that were there before them: what keeps commits is read before the commits are.
 		r.readRoots,
 		r.readHistory,
+		r.keepCarried,
 		r.keep,
 		r.expire,
 		r.sweep,

@@ -59,6 +59,31 @@ func keptByDefinition(commits map[graveler.CommitID]*graveler.Commit, roots []ro
 	return kept
 }
 
+// carriedRoots are the carried commits that no root reaches, from a time on. Merges are from those of them that have no child among them.
+func carriedRoots(commits map[graveler.CommitID]*graveler.Commit, roots []root, since int64) (more []root) {
+	reached := map[graveler.CommitID]bool{}
+	for _, r := range roots {
+		for next := []graveler.CommitID{r.commit}; len(next) > 0; next = next[1:] {
+			if id := next[0]; id != "" && !reached[id] {
+				reached[id] = true
+				next = append(next, commits[id].Parents...)
+			}
+		}
+	}
+	followed := map[graveler.CommitID]bool{}
+	for id, c := range commits {
+		for _, p := range c.Parents {
+			followed[p] = followed[p] || c.Carried() && !reached[id]
+		}
+	}
+	for id, c := range commits {
+		if c.Carried() && !reached[id] && c.LogTime >= since {
+			more = append(more, root{id, since, !followed[id]})
+		}
+	}
+	return more
+}
+
 // bestCommon returns the commits of both sets that no other commit of both reaches.
 func bestCommon(commits map[graveler.CommitID]*graveler.Commit, one, other map[graveler.CommitID]bool) map[graveler.CommitID]bool {
 	best := map[graveler.CommitID]bool{}
@@ -161,6 +186,7 @@ func keptNow(ctx context.Context, g *graveler.Graveler, moves map[graveler.LogNa
 	if err != nil {
 		return nil, err
 	}
+	roots = append(roots, carriedRoots(commits, roots, horizon(""))...)
 	for i := range roots {
 		roots[i].named = roots[i].named && named(roots[i].commit)
 	}

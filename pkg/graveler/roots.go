@@ -15,7 +15,7 @@ import (
 type window struct {
 	head  CommitID
 	since int64 // nanoseconds since the epoch; math.MaxInt64: the commit alone
-	// named: a branch or a tag has the head, or had it until it was reset or deleted, so that it may be merged.
+	// named: a branch or a tag has the head, or had it until it was reset or deleted, here or before it was carried over, so that it may be merged.
 	named bool
 }
 
@@ -116,7 +116,7 @@ func (r *retaining) readHistory(ctx context.Context) error {
 	var parents [][]CommitID
 	add := func(c *Commit) {
 		r.history.byID[c.ID] = len(r.history.commits)
-		r.history.commits = append(r.history.commits, pastCommit{id: c.ID, tree: c.Tree, generation: c.Generation, logTime: c.LogTime})
+		r.history.commits = append(r.history.commits, pastCommit{id: c.ID, tree: c.Tree, generation: c.Generation, logTime: c.LogTime, carried: c.Carried()})
 		parents = append(parents, c.Parents)
 	}
 	for c, err := range r.g.refs.ScanCommits(ctx, r.repo, "") {
@@ -156,6 +156,29 @@ func (r *retaining) find(id CommitID) (int, error) {
 		return -1, nil
 	}
 	return -1, fmt.Errorf("%w: commit %s is referred to but does not exist", ErrCorrupt, id)
+}
+
+// keepCarried makes roots of the carried commits that nothing leads to. They are treated like branches that were deleted when these commits were made, and that no pattern matches but the one that matches all.
+//
+// Other commits that nothing leads to are those whose making was cut off, and those that only moves led to which have gone: the rule of their log has had its say.
+func (r *retaining) keepCarried(context.Context) error {
+	heads := make([]int, 0, len(r.windows))
+	for _, w := range r.windows {
+		head, err := r.find(w.head)
+		if err != nil {
+			return err
+		}
+		if head >= 0 {
+			heads = append(heads, head)
+		}
+	}
+	horizon := r.rules.horizon("", r.now)
+	for _, tip := range r.history.carriedBeside(heads) {
+		if c := r.history.commits[tip]; c.logTime >= horizon {
+			r.windows = append(r.windows, window{head: c.id, since: horizon, named: true})
+		}
+	}
+	return nil
 }
 
 // keep finds out which commits are kept.

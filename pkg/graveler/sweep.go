@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // sweep removes the files that no tree has which is kept, and tells of the values that go with them.
@@ -46,12 +48,12 @@ func (r *retaining) sweep(ctx context.Context) error {
 
 // mark returns the files of all trees that are kept, and whether they must be there: of the commits that have not expired, or not for so long that whoever began to look at them then may still be at it; of the bases of
 // branches. Of a commit that has expired, and would be kept by rules that were changed since, or by a pin that came too late, what is left is kept.
-func (r *retaining) mark(ctx context.Context) (map[string]bool, error) {
-	files := map[string]bool{}
+func (r *retaining) mark(ctx context.Context) (map[string]keptFile, error) {
+	files := map[string]keptFile{}
 	walk := func(tree MetaRangeID) error {
 		return r.g.trees.Walk(ctx, r.repo.Namespace, tree, func(f TreeFile) (bool, error) {
-			isNew := !files[f.ID]
-			files[f.ID] = true
+			isNew := !files[f.ID].needed
+			files[f.ID] = keptFile{needed: true}
 			return isNew, nil
 		})
 	}
@@ -72,7 +74,7 @@ func (r *retaining) mark(ctx context.Context) (map[string]bool, error) {
 		err := r.g.trees.Walk(ctx, r.repo.Namespace, tree, func(f TreeFile) (bool, error) {
 			_, known := files[f.ID]
 			if !known {
-				files[f.ID] = false
+				files[f.ID] = keptFile{}
 			}
 			return !known, nil
 		})
@@ -108,12 +110,18 @@ func (r *retaining) keepsTree(c pastCommit) bool {
 	return !expired || e.At > r.now.Add(-FileGrace).UnixNano()
 }
 
+// keptFile is a file that some tree has which is kept.
+type keptFile struct {
+	needed bool // it must be there
+	listed bool // it is
+}
+
 // sweeping is the last part of a run.
 type sweeping struct {
 	*retaining
-	kept   map[string]bool // IDs of files, and whether they must be there
-	going  []string        // IDs of files that are to be removed
-	others []string        // IDs of files that stay for their age only
+	kept   map[string]keptFile // by ID
+	going  []string            // IDs of files that are to be removed
+	others []string            // IDs of files that stay for their age only
 	sizes  map[string]int64
 	staged map[valueID]bool // values that are uncommitted somewhere
 	// lost are files that go which could not be read a second time.
@@ -124,12 +132,6 @@ type sweeping struct {
 func (s *sweeping) list(ctx context.Context) error {
 	s.sizes = map[string]int64{}
 	before := s.files.Add(-FileGrace)
-	missing := 0
-	for _, needed := range s.kept {
-		if needed {
-			missing++
-		}
-	}
 	for f, err := range s.g.trees.ListFiles(ctx, s.repo.Namespace) {
 		switch {
 		case err != nil:
@@ -137,12 +139,11 @@ func (s *sweeping) list(ctx context.Context) error {
 		case f.ID == "":
 			continue
 		}
-		switch needed, kept := s.kept[f.ID]; {
+		switch known, kept := s.kept[f.ID]; {
 		case kept:
 			s.report.FilesKept++
-			if needed {
-				missing--
-			}
+			known.listed = true
+			s.kept[f.ID] = known
 		case s.params.DryRun || f.ModTime.Before(before):
 			s.going = append(s.going, f.ID)
 			s.sizes[f.ID] = f.Size
@@ -151,14 +152,38 @@ func (s *sweeping) list(ctx context.Context) error {
 			s.report.FilesWaiting++
 		}
 	}
-	if missing > 0 {
-		return fmt.Errorf("%w: %d files of trees are missing, nothing is removed", ErrCorrupt, missing)
+	if err := s.missing(); err != nil {
+		return err
 	}
 	if s.params.DryRun {
 		s.count(s.going)
 	}
 	return nil
 }
+
+// missing returns an error that names files which must be there and are not.
+func (s *sweeping) missing() error {
+	var missing []string
+	for id, f := range s.kept {
+		if f.needed && !f.listed {
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(missing)
+	what, names := fmt.Sprintf("%d files of trees are", len(missing)), strings.Join(missing[:min(len(missing), missingNamed)], ", ")
+	switch {
+	case len(missing) == 0:
+		return nil
+	case len(missing) == 1:
+		what = "1 file of a tree is"
+	case len(missing) > missingNamed:
+		names += " and others"
+	}
+	return fmt.Errorf("%w: %s missing, nothing is removed: %s", ErrCorrupt, what, names)
+}
+
+// missingNamed is how many missing files an error names.
+const missingNamed = 3
 
 func (s *sweeping) count(removed []string) {
 	for _, id := range removed {

@@ -59,9 +59,11 @@ func (r *repository) commit(ctx context.Context, c *graveler.Commit) error {
 	switch {
 	case r.isExpired(c.ID):
 		r.counts.ExpiredCommits++
+		r.unwalked = true
 		return nil
 	case !r.isReached(c.ID):
 		r.counts.UnreachedCommits++
+		r.unwalked = true
 		return nil
 	}
 	return r.tree(ctx, c.Tree, r.commitRefers(c.ID))

@@ -12,7 +12,7 @@
 //
 // A check takes no lock, and what it reads at different moments need not fit together: a branch may have moved, retention may have taken a commit, a repository may have been deleted in between. So whatever looks wrong is
 // looked at twice, everything read anew, and is reported only if it is found both times, word for word; and damage in a repository only if the repository is still there afterwards. That this raises no false alarm rests on what
-// the writers promise: nothing goes before the last record that leads to it has gone (a commit while a branch, a tag or a log leads to it; moves of a log before its start was recorded; a tree before its [graveler.Expiration]),
+// the writers promise: nothing goes before the last record that leads to it has gone (a commit while a branch, a tag or a log leads to it, one that was carried over never; moves of a log before its start was recorded; a tree before its [graveler.Expiration]),
 // and what has gone does not come back. What is written while a check runs may not be checked.
 //
 // # Memory

@@ -374,11 +374,11 @@ func TestWhatIsInOrderIsNoted(t *testing.T) {
 	require.Equal(t, "the deletion of the repository has not finished", said["unfinished old/"])
 	require.Equal(t, "the deletion of the branch has not finished", said["unfinished lake/dev"])
 	require.Contains(t, said["unfinished lake/next"], "nothing is left of it but the name")
-	require.Equal(t, "commits whose IDs follow a rule that this program does not know: 1", said["unverified lake/"])
-	require.Equal(t, `records under keys that this program does not know: 2, the first is "unknown"`, said["foreign-records lake/"])
+	require.Equal(t, "1 commit whose ID follows a rule that this program does not know", said["unverified lake/"])
+	require.Equal(t, `2 records under keys that this program does not know, the first is "unknown"`, said["foreign-records lake/"])
 	require.Equal(t, `key "unknown" is not of this program`, said["foreign-records /"])
-	require.Equal(t, "files that are not of this program: 1, 4 bytes together", said["foreign-files lake/"])
-	require.Contains(t, said["orphan-files lake/"], "files that no tree refers to: ")
+	require.Equal(t, "1 file that is not of this program, 4 bytes", said["foreign-files lake/"])
+	require.Contains(t, said["orphan-files lake/"], "3 files that no tree that was looked at refers to, ")
 	require.Equal(t, 3, counts.Repositories)
 	require.Equal(t, 8, counts.Commits)
 }
@@ -419,7 +419,7 @@ func TestWhatRetentionTookIsNotMissed(t *testing.T) {
 	require.Len(t, damage, 1, "a file is reported once")
 }
 
-// Of a commit that nothing leads to, retention may have taken anything. But what it shares with others is theirs, and only if everything else can be read is it known to be out of reach.
+// Of a commit of this program that nothing leads to, retention may have taken anything. But what it shares with others is theirs, and only if everything else can be read is it known to be out of reach.
 func TestWhatNothingLeadsToMayLackAnything(t *testing.T) {
 	s := newScene(t)
 	before, _, whole := s.check(t, fsck.Options{})

@@ -15,7 +15,9 @@ import (
 // commitFacts is what is remembered of a commit. A generation of 0 means that its record does not decode.
 type commitFacts struct {
 	generation, logTime int64
-	// reached: a branch, a tag or a log leads there. Other commits were left by operations that were cut off, or are on their way out: retention may have taken a parent or a tree of theirs already, in whatever order.
+	// carried commits came whole, and count as reached: nothing goes of them but a tree after its Expiration.
+	carried bool
+	// reached: a branch, a tag, a log or a carried commit leads there. Other commits were left by operations that were cut off, or are on their way out: retention may have taken a parent or a tree of theirs already, in whatever order.
 	reached bool
 }
 
@@ -39,6 +41,18 @@ func (r *repository) index(ctx context.Context) error {
 		}
 	}
 	w.follow()
+	for id, facts := range w.commits {
+		if facts.carried {
+			w.next = append(w.next, id)
+			w.follow()
+		}
+	}
+	if w.lost {
+		for id, facts := range w.commits {
+			facts.reached = true
+			w.commits[id] = facts
+		}
+	}
 	return nil
 }
 
@@ -64,7 +78,7 @@ func (w *reaching) enter(ctx context.Context, s ref.Stored) error {
 	case *graveler.Branch:
 		w.branch(record)
 	case *graveler.Commit:
-		w.commits[digestOf(record.ID)] = commitFacts{generation: record.Generation, logTime: record.LogTime}
+		w.commits[digestOf(record.ID)] = commitFacts{generation: record.Generation, logTime: record.LogTime, carried: record.Carried()}
 		for _, p := range record.Parents {
 			w.parents[digestOf(record.ID)] = append(w.parents[digestOf(record.ID)], digestOf(p))
 		}
@@ -167,12 +181,6 @@ func (w *reaching) follow() {
 			facts.reached = true
 			w.commits[id] = facts
 			w.next = append(w.next, w.parents[id]...)
-		}
-	}
-	if w.lost {
-		for id, facts := range w.commits {
-			facts.reached = true
-			w.commits[id] = facts
 		}
 	}
 }

@@ -29,6 +29,7 @@ type repository struct {
 	lastLog  string // of the moves that are being scanned
 
 	unlisted   bool // the namespace could not be listed: its files are not checked
+	unwalked   bool // some tree was not, or not all of it: who refers to which files is not known then
 	unverified int64
 	foreign    Finding
 	foreigners Finding
@@ -105,6 +106,7 @@ func (r *repository) stored(ctx context.Context, s ref.Stored) error {
 		return nil // looked at with what they belong to
 	}
 	if s.Problem != nil {
+		r.unwalked = true // it may have been a commit
 		return r.confirm(ctx, r.badRecord(r.record.Partition(), s.Key))
 	}
 	if r.foreign.Count++; r.foreign.Count == 1 {
@@ -171,11 +173,22 @@ func (r *repository) notes(ctx context.Context) error {
 		f.Kind, f.Severity, f.Repository, f.What = kind, Note, r.record.ID, fmt.Sprintf(format, args...)
 		return r.report(ctx, f)
 	}
-	orphans := r.orphans()
+	orphans, referring := r.orphans(), "commit in the store"
+	if r.unwalked {
+		referring = "tree that was looked at"
+	}
 	return errors.Join(
-		note(Unverified, Finding{Count: r.unverified}, "commits whose IDs follow a rule that this program does not know: %d", r.unverified),
-		note(ForeignRecords, r.foreign, "records under keys that this program does not know: %d, the first is %q", r.foreign.Count, r.foreign.Key),
-		note(OrphanFiles, orphans, "files that no tree refers to: %d, %d bytes together", orphans.Count, orphans.Bytes),
-		note(ForeignFiles, r.foreigners, "files that are not of this program: %d, %d bytes together", r.foreigners.Count, r.foreigners.Bytes),
+		note(Unverified, Finding{Count: r.unverified}, "%s that this program does not know", plural(r.unverified, "commit whose ID follows a rule", "commits whose IDs follow a rule")),
+		note(ForeignRecords, r.foreign, "%s %q", plural(r.foreign.Count, "record under a key that this program does not know:", "records under keys that this program does not know, the first is"), r.foreign.Key),
+		note(OrphanFiles, orphans, "%s that no %s refers to, %s", plural(orphans.Count, "file", "files"), referring, plural(orphans.Bytes, "byte", "bytes")),
+		note(ForeignFiles, r.foreigners, "%s of this program, %s", plural(r.foreigners.Count, "file that is not", "files that are not"), plural(r.foreigners.Bytes, "byte", "bytes")),
 	)
+}
+
+// plural puts a number before what there is so much of.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
 }

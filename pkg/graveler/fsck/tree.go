@@ -151,6 +151,7 @@ func (r *repository) tree(ctx context.Context, tree graveler.MetaRangeID, by ref
 	case err == nil:
 		return nil
 	}
+	r.unwalked = true
 	// What a walk enters has been checked: this is a name that no tree has, or a file that has gone since.
 	return r.confirmOf(ctx, by, func(ctx context.Context) ([]Finding, error) {
 		err := r.trees.Walk(ctx, r.record.Namespace, tree, func(f graveler.TreeFile) (bool, error) { return r.files[digestOf(f.ID)].entered, nil })
@@ -176,6 +177,7 @@ func (r *repository) visit(ctx context.Context, f graveler.TreeFile, by referrer
 		if err != nil {
 			return false, err
 		}
+		r.unwalked = r.unwalked || !whole
 		enter = whole && !facts.entered
 		facts.entered = facts.entered || whole
 	case r.options.Quick && facts.listed:
