@@ -39,7 +39,7 @@ var (
 	anyDays  = rapid.OneOf(rapid.IntRange(1, 400), rapid.Just(math.MaxInt32))
 	anySize  = rapid.OneOf(rapid.Int64Range(0, 20), rapid.Just(int64(lifecycle.MaxObjectSize-1)))
 	midnight = rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(-700_000, 2_900_000).Draw(t, "day")*86_400, 0).UTC() // the years 53 to 9909
+		return time.Unix(rapid.Int64Range(0, 2_900_000).Draw(t, "day")*86_400, 0).UTC() // the years 1970 to 9909
 	})
 )
 

@@ -127,7 +127,7 @@ func TestWhatS3AcceptsIsAccepted(t *testing.T) {
 		"a date with a fraction":        {rule(id + "<Expiration><Date>2027-03-04T00:00:00.000Z</Date></Expiration>"), dated(2027, 3, 4)},
 		"a date without a zone":         {rule(id + "<Expiration><Date>2027-03-04T00:00:00</Date></Expiration>"), dated(2027, 3, 4)},
 		"a date in another zone":        {rule(id + "<Expiration><Date>2027-03-04T02:00:00+02:00</Date></Expiration>"), dated(2027, 3, 4)},
-		"a date before 1970":            {rule(id + "<Expiration><Date>1969-12-31T00:00:00Z</Date></Expiration>"), dated(1969, 12, 31)},
+		"the first date":                {rule(id + "<Expiration><Date>1970-01-01T00:00:00Z</Date></Expiration>"), dated(1970, 1, 1)},
 		"a marker rule that does nothing": {rule(id + "<Expiration><ExpiredObjectDeleteMarker>false</ExpiredObjectDeleteMarker></Expiration>"),
 			lifecycle.Rule{ID: "a", Enabled: true, Expiration: &lifecycle.Expiration{ExpiredObjectDeleteMarker: ptr(false)}}},
 		"more than 100 versions": {rule(id + "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>500</NewerNoncurrentVersions></NoncurrentVersionExpiration>"),

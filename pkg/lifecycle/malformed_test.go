@@ -260,6 +260,12 @@ func TestInvalidConfigurationsAreNotWritten(t *testing.T) {
 		"the year 10000": {func(r *lifecycle.Rule) {
 			r.Expiration = &lifecycle.Expiration{Date: ptr(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))}
 		}, catalog.InvalidArgument, "a", "Expiration.Date", "10000"},
+		"no date": {func(r *lifecycle.Rule) {
+			r.Expiration = &lifecycle.Expiration{Date: &time.Time{}}
+		}, catalog.InvalidArgument, "a", "Expiration.Date", "the year 1"},
+		"the year 1969": {func(r *lifecycle.Rule) {
+			r.Expiration = &lifecycle.Expiration{Date: ptr(time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC))}
+		}, catalog.InvalidArgument, "a", "Expiration.Date", "1969"},
 		"the year -1": {func(r *lifecycle.Rule) {
 			r.Expiration = &lifecycle.Expiration{Date: ptr(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))}
 		}, catalog.InvalidArgument, "a", "Expiration.Date", "-1"},

@@ -107,7 +107,7 @@ func (v *checker) expiration(r *Rule) {
 	if e.Date != nil {
 		at := e.Date.UTC()
 		v.check(at.Equal(at.Truncate(24*time.Hour)), catalog.InvalidArgument, "Expiration.Date", "'Date' must be at midnight GMT")
-		v.check(at.Year() >= 0 && at.Year() <= 9999, catalog.InvalidArgument, "Expiration.Date", "the year %d is out of range", at.Year())
+		v.check(at.Year() >= 1970 && at.Year() <= 9999, catalog.InvalidArgument, "Expiration.Date", "the year %d is out of range", at.Year()) // before 1970 it is a mistake, by which everything would go
 	}
 	if e.ExpiredObjectDeleteMarker != nil {
 		v.prefixOnly(r, "Expiration.ExpiredObjectDeleteMarker", "ExpiredObjectDeleteMarker")

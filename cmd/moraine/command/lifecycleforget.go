@@ -8,7 +8,7 @@ import (
 	"github.com/moraine-store/moraine"
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
-	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 )
 
 func (a *app) lifecycleForget() *cobra.Command {
@@ -29,13 +29,13 @@ func (a *app) lifecycleForget() *cobra.Command {
 			if !force {
 				return hinted{usageError{"forget shards: the next pass would have to look at everything"}, "use --force where that is wanted"}
 			}
-			return a.useLifecycle(cmd.Context(), writing, func(_ *moraine.Store, records kv.Store) error {
+			return a.useLifecycle(cmd.Context(), writing, func(s *moraine.Store, records kv.Store) error {
 				removed, err := cluster.ForgetMalformed(cmd.Context(), records)
 				if err != nil {
 					return err
 				}
 				for _, shard := range shards {
-					n, err := cursor.New(records).Forget(cmd.Context(), shard)
+					n, err := dailyrun.Forget(cmd.Context(), s, records, shard)
 					removed += n
 					if err != nil {
 						return err

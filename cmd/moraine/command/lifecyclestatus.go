@@ -22,7 +22,7 @@ func (a *app) lifecycleStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show how far lifecycle passes have come, and what is in their way",
 		Long: "Show how far lifecycle passes have come, by branch, by delay of its rules in days (0: what depends on other versions, or has no delay), and by shard; shards that are in one state are on one line. " +
-			"READ TO is the last move of the branch that was looked at, LAG how much later the newest one is that could have been, NEXT when the next one falls due, WALKED when the last walk began. BLOCKED names the first key that is in the way, and why; a line for 'walk' is there where that is so for walks. Give the --day, --boundary and --retention-days that passes have.",
+			"READ TO is the last move of the branch that was looked at, LAG how much later the newest one is that could have been, NEXT when the next one falls due, WALKED when the last walk began. BLOCKED names the first key that is in the way, and why; lines for 'walk' and 'lock' are there where that is so for walks, or for what a lock had barred until it ended. Give the --day, --boundary and --retention-days that passes have.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.readPasses(cmd, &f, func(c dailyrun.Config) error {
@@ -57,12 +57,14 @@ func thenError[T any](items []T, err error) iter.Seq2[T, error] {
 	}
 }
 
-// statusRow is a lane in one shard, or in several that are in one state. Without shards it is about the branch: that passes leave it out, or that something is in the way of walks.
+// statusRow is a lane in one shard, or in several that are in one state. Without shards it is about the branch: that passes leave it out, or that something is in the way of what no lane does.
 type statusRow struct {
 	source dailyrun.SourceStatus
 	lane   dailyrun.LaneStatus
 	shards []int
 	done   time.Time // up to when the shard has done everything
+	of     string    // what something is in the way of: walks, or objects whose lock has ended
+	block  *cursor.Block
 }
 
 func statusRows(status *dailyrun.Status) (rows []statusRow) {
@@ -71,11 +73,17 @@ func statusRows(status *dailyrun.Status) (rows []statusRow) {
 		shards[s.Shard] = s
 	}
 	for _, source := range status.Sources {
-		if len(source.Lanes) == 0 || source.WalkBlocked != nil {
+		if len(source.Lanes) == 0 {
 			rows = append(rows, statusRow{source: source})
 		}
+		if b := source.WalkBlocked; b != nil {
+			rows = append(rows, statusRow{source: source, of: "walk", block: b})
+		}
+		if b := source.LockBlocked; b != nil {
+			rows = append(rows, statusRow{source: source, of: "lock", block: b})
+		}
 		for _, lane := range source.Lanes {
-			rows = append(rows, statusRow{source, lane, []int{lane.Shard}, shards[lane.Shard].Time})
+			rows = append(rows, statusRow{source: source, lane: lane, shards: []int{lane.Shard}, done: shards[lane.Shard].Time})
 		}
 	}
 	return rows
@@ -110,12 +118,16 @@ func (r statusRow) view() any {
 		LastWalked time.Time             `json:"last_walked,omitzero"`
 		WalkedTo   *string               `json:"walked_to,omitempty"`
 		WalkBlock  *blockView            `json:"walk_blocked,omitempty"`
+		LockBlock  *blockView            `json:"lock_blocked,omitempty"`
 		*laneView
-	}{r.source.Repository, r.source.Branch, r.source.UID, r.source.Skipped, r.source.LastWalked, r.source.WalkedTo, nil, nil}
-	if len(r.shards) > 0 {
+	}{r.source.Repository, r.source.Branch, r.source.UID, r.source.Skipped, r.source.LastWalked, r.source.WalkedTo, nil, nil, nil}
+	switch {
+	case len(r.shards) > 0:
 		view.laneView = r.viewLane()
-	} else {
-		view.WalkBlock = viewBlock(r.source.WalkBlocked)
+	case r.of == "walk":
+		view.WalkBlock = viewBlock(r.block)
+	case r.of == "lock":
+		view.LockBlock = viewBlock(r.block)
 	}
 	return view
 }
@@ -158,8 +170,8 @@ func (r statusRow) cells() []string {
 	source, walked := sourceText(r.source.Source), formatTime(r.source.LastWalked)
 	switch {
 	case len(r.shards) > 0:
-	case r.source.WalkBlocked != nil:
-		return []string{source, "walk", "-", "-", "-", "-", walked, blockText(r.source.WalkBlocked)}
+	case r.block != nil:
+		return []string{source, r.of, "-", "-", "-", "-", walked, blockText(r.block)}
 	default:
 		return []string{source, "-", "-", "-", "-", "-", walked, orDash(r.source.Skipped)}
 	}

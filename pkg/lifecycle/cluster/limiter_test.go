@@ -30,7 +30,7 @@ func TestTheRateIsSharedByShards(t *testing.T) {
 	share(a, 0, 0)
 	rounds(t, c, 1, a)
 	share(a, 1000, 2000)
-	rounds(t, c, 2, a, b)
+	rounds(t, c, 3, a, b)
 	share(a, 500, 1000)
 	share(b, 500, 1000)
 	require.NoError(t, b.Close(t.Context()))

@@ -73,7 +73,7 @@ type judged struct {
 	over bool
 }
 
-// judge tells the living from the dead, in what was read between two times: the leases, by shard; what each living worker would take, which for one that is only known by its leases is what it has; and those who are dead.
+// judge tells the living from the dead, in what was read between two times: the leases, by shard; what each living worker would take, which for one that is only known by its leases, or has not been heard of twice, is what it has; and those who are dead.
 func (w *Worker) judge(state State, before, after time.Time) (leases map[int]judged, takes map[string][]int, dead []Member) {
 	seen := map[string]sighting{}
 	over := func(key string, stored []byte, r Renewal) bool {
@@ -90,6 +90,7 @@ func (w *Worker) judge(state State, before, after time.Time) (leases map[int]jud
 		case m.ID == w.id:
 		case over(workersPrefix+m.ID, m.stored, m.Renewal):
 			dead = append(dead, m)
+		case m.Epoch == 1: // who dies as soon as it has started, and is always started anew, must not keep a part from the living
 		default:
 			takes[m.ID] = m.Shards
 		}

@@ -73,7 +73,7 @@ func (w *Worker) Turns(ctx context.Context, every time.Duration) iter.Seq[*Turn]
 
 // awaitGain returns after a time, or when the worker has gained shards and nothing has come for more than a round, or when ctx ends. Another worker gives its shards back one by one, and they are to go with one pass.
 func (w *Worker) awaitGain(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+	timer, end := time.NewTimer(d), time.Now().Add(d)
 	defer timer.Stop()
 	for {
 		select {
@@ -82,7 +82,7 @@ func (w *Worker) awaitGain(ctx context.Context, d time.Duration) {
 		case <-timer.C:
 			return
 		case <-w.gain:
-			timer.Reset(w.c.RenewEvery + w.c.RenewEvery/4)
+			timer.Reset(min(w.c.RenewEvery+w.c.RenewEvery/4, time.Until(end)))
 		}
 	}
 }

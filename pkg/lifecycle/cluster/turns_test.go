@@ -151,7 +151,7 @@ func TestAWorkerThatJoinsDuringAPassHasATurnForWhatItGains(t *testing.T) {
 		began := time.Now()
 		a, stopA := start(t, store, time.Hour, began)
 		b, stopB := start(t, store, time.Hour, began)
-		time.Sleep(term + settled)
+		time.Sleep(term + renew + settled)
 		_, shardsA := a.turns()
 		beganB, shardsB := b.turns()
 		require.Equal(t, [][]int{all()}, shardsA)
@@ -207,5 +207,42 @@ func TestAWorkerWithoutShardsSaysSoAsOftenAsItWouldHaveTurns(t *testing.T) {
 		require.NoError(t, p.worker.Close(t.Context()))
 		require.Equal(t, []time.Duration{0, every}, p.began)
 		require.Equal(t, [][]int{nil, nil}, p.shards)
+	})
+}
+
+// One that is always started anew, and dies before it has renewed anything, such as by a bad setting.
+func TestAWorkerBesideOneThatAlwaysDiesHasAllItsTurns(t *testing.T) {
+	for _, restart := range []time.Duration{5 * time.Second, 12 * time.Second, 50 * time.Second, 90 * time.Second} {
+		t.Run(restart.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, store kv.Store) {
+				began := time.Now()
+				p, stop := start(t, store, time.Minute, began)
+				time.Sleep(time.Hour)
+				for time.Since(began) < 2*every+time.Hour {
+					require.NoError(t, newWorker(t, store, nil).Round(t.Context()))
+					time.Sleep(restart)
+				}
+				stop()
+				require.Equal(t, []time.Duration{0, every, 2 * every}, p.began)
+				require.Equal(t, [][]int{all(), all(), all()}, p.shards)
+			})
+		})
+	}
+}
+
+// What is due does not wait for what else may come: the other's shards come 20 seconds before the time of all.
+func TestGainsDoNotPutOffWhatIsDue(t *testing.T) {
+	inBubble(t, func(t *testing.T, store kv.Store) {
+		p, stop := start(t, store, time.Second, time.Now())
+		time.Sleep(time.Hour)
+		other := newWorker(t, store, nil)
+		require.NoError(t, other.Start(t.Context()))
+		time.Sleep(every - time.Hour - renew - time.Second)
+		require.Len(t, other.Held(), 8)
+		require.NoError(t, other.Close(t.Context()))
+		time.Sleep(time.Hour)
+		stop()
+		require.Equal(t, []time.Duration{0, every}, p.began)
+		require.Equal(t, [][]int{all(), all()}, p.shards)
 	})
 }

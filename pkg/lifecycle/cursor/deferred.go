@@ -27,9 +27,10 @@ type Deferred struct {
 	LogicalKey               string
 	Kind                     string // of the action that was held back
 	Identity                 []byte // of the object's content
+	Blocked                  *Block // why it could not be carried out when it was due; nil: that is not so
 }
 
-// Defer writes what is to be looked at again. Writing the same again changes nothing: due, branch, key, kind and identity make the key of the record.
+// Defer writes what is to be looked at again. Writing the same again changes nothing: due, branch, key, kind and identity make the key of the record, and what it is blocked by does not.
 func (s *Store) Defer(ctx context.Context, deferred ...Deferred) error {
 	return save(ctx, s, "deferred object", deferred)
 }
@@ -94,7 +95,11 @@ func (d Deferred) check() error {
 	case len(d.Identity) == 0:
 		return errors.New("identity is missing")
 	}
-	return cmp.Or(checkShard(d.Shard), checkSource(d.RepositoryUID, d.BranchUID), checkTime("due time", d.Due), graveler.ValidateKey(d.Key))
+	err := cmp.Or(checkShard(d.Shard), checkSource(d.RepositoryUID, d.BranchUID), checkTime("due time", d.Due), graveler.ValidateKey(d.Key))
+	if d.Blocked != nil {
+		err = cmp.Or(err, checkTime("blocked since", d.Blocked.Since))
+	}
+	return err
 }
 
 func (d Deferred) encode() ([]byte, error) {
@@ -103,7 +108,7 @@ func (d Deferred) encode() ([]byte, error) {
 	}
 	return seal(&cursorpb.DeferredData{
 		Version: version, Shard: uint32(d.Shard), Due: d.Due, RepositoryUid: d.RepositoryUID, BranchUid: d.BranchUID,
-		Key: d.Key, LogicalKey: []byte(d.LogicalKey), Kind: d.Kind, Identity: d.Identity,
+		Key: d.Key, LogicalKey: []byte(d.LogicalKey), Kind: d.Kind, Identity: d.Identity, Blocked: d.Blocked.message(),
 	})
 }
 
@@ -123,6 +128,6 @@ func parseDeferred(value []byte) (Deferred, error) {
 	if err := unseal(value, m); err != nil {
 		return Deferred{}, err
 	}
-	d := Deferred{int(m.Shard), m.Due, m.RepositoryUid, m.BranchUid, m.Key, string(m.LogicalKey), m.Kind, m.Identity}
+	d := Deferred{int(m.Shard), m.Due, m.RepositoryUid, m.BranchUid, m.Key, string(m.LogicalKey), m.Kind, m.Identity, parseBlock(m.Blocked)}
 	return d, d.check()
 }

@@ -31,12 +31,12 @@ func (l Lane) check() error {
 	if l.Delay < 0 || l.Delay > math.MaxInt32 {
 		return errors.New("no delay is like that")
 	}
-	err := cmp.Or(checkTime("waiting until", l.WaitingUntil), checkStep(l.Horizon, l.Head))
+	err := cmp.Or(checkTime("waiting until", l.WaitingUntil), checkTime("judged", l.Judged), checkStep(l.Horizon, l.Head))
 	if b := l.Blocked; b != nil {
 		err = cmp.Or(err, checkTime("blocked since", b.Since))
 	}
 	if s := l.Step; s != nil {
-		err = cmp.Or(err, checkStep(s.Horizon, s.Head), s.checkAfter(l))
+		err = cmp.Or(err, checkTime("judged", s.Judged), checkStep(s.Horizon, s.Head), s.checkAfter(l))
 	}
 	return err
 }
@@ -69,13 +69,13 @@ func (s *Step) checkAfter(l Lane) error {
 }
 
 func (l Lane) message() (*cursorpb.LaneData, error) {
-	m := &cursorpb.LaneData{Delay: uint32(l.Delay), RulesHash: l.RulesHash[:], WaitingUntil: l.WaitingUntil}
+	m := &cursorpb.LaneData{Delay: uint32(l.Delay), RulesHash: l.RulesHash[:], WaitingUntil: l.WaitingUntil, Judged: l.Judged}
 	var err error
 	if m.Horizon, m.Head, err = points(l.Horizon, l.Head); err != nil {
 		return nil, err
 	}
 	if s := l.Step; s != nil {
-		m.Step = &cursorpb.StepData{RulesHash: s.RulesHash[:], KeyDone: s.KeyDone, Started: s.Started}
+		m.Step = &cursorpb.StepData{RulesHash: s.RulesHash[:], KeyDone: s.KeyDone, Started: s.Started, Judged: s.Judged}
 		if m.Step.Horizon, m.Step.Head, err = points(s.Horizon, s.Head); err != nil {
 			return nil, fmt.Errorf("step: %w", err)
 		}
@@ -108,13 +108,13 @@ func parseLane(m *cursorpb.LaneData) (Lane, error) {
 	if m.Delay > math.MaxInt32 {
 		return Lane{}, errors.New("no delay is like that")
 	}
-	l := Lane{Delay: int(m.Delay), WaitingUntil: m.WaitingUntil}
+	l := Lane{Delay: int(m.Delay), WaitingUntil: m.WaitingUntil, Judged: m.Judged}
 	var err error
 	if l.Horizon, l.Head, l.RulesHash, err = parsePoints(m.Horizon, m.Head, m.RulesHash); err != nil {
 		return Lane{}, err
 	}
 	if s := m.Step; s != nil {
-		l.Step = &Step{KeyDone: keyOf(s.KeyDone), Started: s.Started}
+		l.Step = &Step{KeyDone: keyOf(s.KeyDone), Started: s.Started, Judged: s.Judged}
 		if l.Step.Horizon, l.Step.Head, l.Step.RulesHash, err = parsePoints(s.Horizon, s.Head, s.RulesHash); err != nil {
 			return Lane{}, fmt.Errorf("step: %w", err)
 		}

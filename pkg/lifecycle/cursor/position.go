@@ -32,6 +32,7 @@ type Lane struct {
 	Delay int // in days; 0: the lane of what has no delay, which is fed by events alone
 	// Horizon and Head are those of the last step that was finished; both are zero before the first. The time of Head is that of its move; that of Horizon is never later.
 	Horizon, Head Point
+	Judged        int64    // likewise
 	RulesHash     [32]byte // of the rules that this was done under
 	Step          *Step    // the step under way; nil: none
 	Blocked       *Block   // nil: it is not
@@ -48,6 +49,7 @@ type Point struct {
 // Step is a step of a lane that is not finished: the next pass finishes this one, with the same trees, before it takes the next.
 type Step struct {
 	Horizon, Head Point
+	Judged        int64 // the time of the latest horizon by which passes have judged what is due since the step was begun; 0: none was later than Horizon
 	RulesHash     [32]byte
 	KeyDone       graveler.Key // the last key of whose candidates every match is settled; nil: none yet
 	Started       bool         // something of the step may have been dispatched

@@ -45,10 +45,12 @@ func drawLane(t *rapid.T, delay int) cursor.Lane {
 	l := cursor.Lane{Delay: delay, RulesHash: drawHash(t), WaitingUntil: rapid.Int64Range(0, end).Draw(t, "waiting until")}
 	l.Head = drawPoint(t, 0, end)
 	l.Horizon = drawPoint(t, 0, l.Head.Time)
+	l.Judged = rapid.Int64Range(0, end).Draw(t, "judged")
 	if rapid.Bool().Draw(t, "has step") {
 		s := &cursor.Step{RulesHash: drawHash(t), Started: rapid.Bool().Draw(t, "started")}
 		s.Head = drawPoint(t, l.Head.Time, end)
 		s.Horizon = drawPoint(t, l.Horizon.Time, s.Head.Time)
+		s.Judged = rapid.Int64Range(0, end).Draw(t, "step's judged")
 		if s.Started && rapid.Bool().Draw(t, "has done") {
 			s.KeyDone = drawKey(t)
 		}
@@ -101,6 +103,8 @@ func TestPositionsDifferInWhateverIsChanged(t *testing.T) {
 		"head":        func(p *cursor.Position) { p.Lanes[2].Head.Time++ },
 		"rules":       func(p *cursor.Position) { p.Lanes[2].RulesHash[31]++ },
 		"waiting":     func(p *cursor.Position) { p.Lanes[2].WaitingUntil++ },
+		"judged":      func(p *cursor.Position) { p.Lanes[2].Judged++ },
+		"step judged": func(p *cursor.Position) { p.Lanes[2].Step.Judged++ },
 		"step":        func(p *cursor.Position) { p.Lanes[2].Step = nil },
 		"new step":    func(p *cursor.Position) { p.Lanes[0].Step = &cursor.Step{Head: point(17, 8)} },
 		"key done":    func(p *cursor.Position) { p.Lanes[2].Step.KeyDone = graveler.Key("b") },
@@ -207,7 +211,7 @@ func TestWhatIsDueComesInOrder(t *testing.T) {
 			d.Key = graveler.Key(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"))
 			d.Identity = []byte(rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "identity"))
 			require.NoError(rt, s.Defer(t.Context(), d))
-			want[fmt.Sprint(d)] = d
+			want[fmt.Sprintf("%d %d %s %s", d.Shard, d.Due, d.Key, d.Identity)] = d
 		}
 		shard, now := 3, rapid.OneOf(times, rapid.Int64()).Draw(rt, "now")
 		var due []cursor.Deferred

@@ -82,7 +82,7 @@ func aPosition() cursor.Position {
 
 func aDeferred() cursor.Deferred {
 	return cursor.Deferred{
-		Shard: 3, Due: 0x457, RepositoryUID: repoUID, BranchUID: branchUID, Key: graveler.Key("\x00va\xff"), LogicalKey: "a\xff", Kind: "NoncurrentDays", Identity: []byte{0, 1, 2},
+		Shard: 3, Due: 0x457, RepositoryUID: repoUID, BranchUID: branchUID, Key: graveler.Key("\x00va\xff"), LogicalKey: "a\xff", Kind: "NoncurrentDays", Identity: []byte{0, 1, 2}, Blocked: &cursor.Block{Key: graveler.Key("\x00va\xff"), Since: 0x458, Reason: "no"},
 	}
 }
 

@@ -244,7 +244,7 @@ func (r *reading) finish(ctx context.Context) error {
 			r.g.of[n].behind, r.walked = true, r.walked && !cold
 			continue
 		}
-		*l = cursor.Lane{Delay: l.Delay, Horizon: l.Step.Horizon, Head: l.Step.Head, RulesHash: l.Step.RulesHash, WaitingUntil: waiting}
+		*l = cursor.Lane{Delay: l.Delay, Horizon: l.Step.Horizon, Head: l.Step.Head, Judged: l.Step.Judged, RulesHash: l.Step.RulesHash, WaitingUntil: waiting}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
 func numbered(n int) (keys []string) {
@@ -71,6 +72,41 @@ func TestTheVersionsOfAKeyAreRemovedLittleByLittle(t *testing.T) {
 		require.Equal(t, []string{"current", "noncurrent"}, f.versions("b"))
 		require.Len(t, f.sent, 10+1)
 		require.Equal(t, 3, f.moves())
+	})
+}
+
+// The same by a walk, which remembers the first version that it could not do also where others of the key are dispatched later.
+func TestAWalkRemovesTheVersionsOfAKeyLittleByLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, catalog.VersioningEnabled)
+		f.config.Walker, f.config.RetentionWindow = walker.New(f.Graveler), 3*24*time.Hour
+		f.rules(bucket, `"Filter":{},"NoncurrentVersionExpiration":{"NoncurrentDays":5}`)
+		f.run()
+		for range 12 {
+			f.put("a")
+		}
+		f.put("b")
+		f.run()
+		f.days(7)
+		l, err := cluster.NewLimiter(2, 0)
+		require.NoError(t, err)
+		f.config.Limiter = l
+		f.results = func(dispatch.Item) dispatch.Result {
+			if len(f.sent) == 1 {
+				return dispatch.Result{Outcome: lifecycle.Blocked, Reason: "the first"}
+			}
+			return dispatch.Result{}
+		}
+		f.run()
+		require.Equal(t, []string{"current", "noncurrent"}, f.versions("a"))
+		require.Len(t, f.sent, 11)
+		require.Equal(t, 3, f.moves())
+		s, err := dailyrun.ReadStatus(t.Context(), f.config)
+		require.NoError(t, err)
+		require.Equal(t, "the first", s.Sources[0].WalkBlocked.Reason)
+		f.results = nil
+		f.run()
+		require.Equal(t, []string{"current"}, f.versions("a"))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
+	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
@@ -22,6 +23,7 @@ func (p *pass) runDeferred(ctx context.Context) {
 		sources[s.id] = s
 	}
 	for _, sh := range p.shards {
+		p.letGo()
 		if p.cut(ctx) {
 			return
 		}
@@ -51,6 +53,7 @@ func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*sour
 		}
 		clear(due)
 		n = 0
+		p.letGo()
 	}
 	for d, err := range p.records.Due(ctx, sh.number, p.now.UnixNano()) {
 		if err != nil {
@@ -71,6 +74,9 @@ func (p *pass) runDue(ctx context.Context, sh *shard, sources map[sourceID]*sour
 		if n >= p.most() {
 			look()
 		}
+		if !sh.ours() {
+			return
+		}
 	}
 	look()
 }
@@ -87,9 +93,9 @@ func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) (s
 	var items []pending
 	var of []cursor.Deferred // the items
 	for _, d := range all {
-		due, found, err := s.lookAgain(ctx, d)
+		due, found, young, err := s.lookAgain(ctx, d)
 		if undecodable(err) {
-			found, err = false, nil // it is not the object that was deferred
+			err = nil // it is not the object that was deferred
 		}
 		if err != nil {
 			return false, err
@@ -99,6 +105,11 @@ func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) (s
 			until, locked = s.lockOf(due)
 		}
 		switch {
+		case young: // it stays deferred
+			if d.Blocked != nil {
+				d.Blocked = nil
+				later = append(later, d)
+			}
 		case !found:
 			done = append(done, d)
 		case locked:
@@ -117,6 +128,9 @@ func (s *source) again(ctx context.Context, sh *shard, all []cursor.Deferred) (s
 		switch {
 		case !r.Outcome.Settled() || r.Outcome == lifecycle.SkippedObjectLock && !r.Until.IsZero() && !r.Until.After(s.now):
 			sh.behind, stuck = true, true
+			d := of[i]
+			d.Blocked = s.blockAt(d.Blocked, d.Key, r)
+			later = append(later, d)
 			continue
 		case r.Outcome == lifecycle.SkippedObjectLock:
 			later = s.appendLater(later, sh, of[i], r.Until)
@@ -139,22 +153,24 @@ func (s *source) appendLater(later []cursor.Deferred, sh *shard, d cursor.Deferr
 	if until.IsZero() {
 		return later
 	}
-	d.Shard, d.Due = sh.number, max(0, lifecycle.Nanoseconds(until))
+	d.Shard, d.Due, d.Blocked = sh.number, max(0, lifecycle.Nanoseconds(until)), nil
 	return append(later, d)
 }
 
-// lookAgain judges a deferred object as it is now, by all rules.
-func (s *source) lookAgain(ctx context.Context, d cursor.Deferred) (walker.Due, bool, error) {
+// lookAgain judges a deferred object as it is now, by all rules. It is young where one of these is meant for it and the branch did not show it then: it was hidden, or displaced once more, or the clock has been set back.
+func (s *source) lookAgain(ctx context.Context, d cursor.Deferred) (due walker.Due, found, young bool, err error) {
 	head, err := s.present(ctx)
 	if err != nil {
-		return walker.Due{}, false, err
+		return walker.Due{}, false, false, err
 	}
 	o, err := head.Object(ctx, d.Key, max(walker.Counts(s.replay), walker.Counts(s.scan)))
 	if err != nil || o == nil || !bytes.Equal(o.ContentIdentity, d.Identity) {
-		return walker.Due{}, false, err
+		return walker.Due{}, false, false, err
 	}
 	if gone, err := s.gone(ctx, o); gone || err != nil {
-		return walker.Due{}, false, err
+		return walker.Due{}, false, false, err
 	}
-	return s.evaluator().Judge(ctx, o)
+	due, found, err = s.evaluator().Judge(ctx, o)
+	young = err == nil && !found && slices.ContainsFunc(s.replay, func(a *engine.CompiledAction) bool { return a.Applies(&o.Object) })
+	return due, found, young, err
 }

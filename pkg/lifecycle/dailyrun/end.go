@@ -82,7 +82,10 @@ func (p *pass) saveCursors(ctx context.Context) {
 			sh.cursor = sh.stored
 			continue
 		}
-		if !sh.behind && !p.cut(ctx) {
+		switch {
+		case sh.behind || p.cut(ctx):
+			sh.cursor.Time = min(sh.cursor.Time, p.now.UnixNano()) // a clock that was ahead must not hide for how long nothing works now
+		default:
 			sh.cursor.Time, sh.cursor.RuleSetHash, sh.cursor.PromotedHash = p.now.UnixNano(), p.snapshot.ReplayContentHash(), p.snapshot.PromotedHash(p.window(p.snapshot))
 		}
 		if sh.cursor != sh.stored {

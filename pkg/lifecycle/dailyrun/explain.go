@@ -194,12 +194,17 @@ type span struct{ from, through int64 }
 
 // nextDue returns when an object is due that the branch showed then and then.
 func (s *source) nextDue(delay int, spans []span) (at time.Time, ok bool) {
-	horizon := max(0, lifecycle.Nanoseconds(s.calendar().Horizon(delay, s.now)))
+	c := s.calendar()
 	for _, one := range spans {
-		if one.through != 0 && one.through <= horizon {
-			continue
+		due := c.Due(delay, time.Unix(0, one.from))
+		pass := due // the first that can find it due
+		if pass.Before(s.now) {
+			pass = s.now
 		}
-		if due := s.calendar().Due(delay, time.Unix(0, one.from)); !ok || due.Before(at) {
+		if one.through != 0 && one.through <= lifecycle.Nanoseconds(c.Horizon(delay, pass)) {
+			continue // it was hidden before that
+		}
+		if !ok || due.Before(at) {
 			at, ok = due, true
 		}
 	}

@@ -13,7 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
+	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
@@ -90,6 +93,32 @@ func TestWhatCannotBeSavedIsAnErrorThoughThePassHadToEnd(t *testing.T) {
 	}
 }
 
+// What the walk has found before waits for the rate until the pass has to end, which is no error.
+func TestAnErrorOfAWalkIsReportedThoughThePassHadToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, w, _ := newWalkFixture(t)
+		f.put("b", "c", "d")
+		f.run()
+		f.days(6)
+		f.config.Repositories, f.config.MaxRuntime = []graveler.RepositoryID{bucket}, time.Minute
+		w.before = func(_ context.Context, _ graveler.RepositoryID, key string) error {
+			if key == "c" {
+				return errWalk
+			}
+			return nil
+		}
+		l, err := cluster.NewLimiter(0.001, 5)
+		require.NoError(t, err)
+		_, err = l.Wait(t.Context(), 5)
+		require.NoError(t, err)
+		f.config.Limiter = l
+		r, err := f.tryRun()
+		require.ErrorIs(t, err, errWalk)
+		require.Equal(t, 1, r.Errors)
+		require.True(t, r.CutOff)
+	})
+}
+
 // lockedVersion puts a version that is not current, and locked for some days.
 func (f *fixture) lockedVersion(key string, days int) {
 	f.Helper()
@@ -118,8 +147,16 @@ func TestADeferredObjectThatIsBlockedIsReported(t *testing.T) {
 		require.Len(t, f.sent, 1)
 		require.Equal(t, 1, r.Sources[0].Blocked)
 		require.Equal(t, before, r.Shards[lifecycle.ShardOf(bucket, "a")].Time)
+		since := f.clock.UnixNano()
+		f.run()
+		s, err := dailyrun.ReadStatus(t.Context(), f.config)
+		require.NoError(t, err)
+		require.Equal(t, &cursor.Block{Key: f.sent[0].Key, Since: since, Reason: outcome.String()}, s.Sources[0].LockBlocked)
 		f.results = nil
 		require.Zero(t, f.run().Sources[0].Blocked)
 		require.Equal(t, []string{"current"}, f.versions("a"))
+		s, err = dailyrun.ReadStatus(t.Context(), f.config)
+		require.NoError(t, err)
+		require.Nil(t, s.Sources[0].LockBlocked)
 	}
 }

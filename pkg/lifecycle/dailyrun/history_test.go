@@ -71,7 +71,7 @@ const day = time.Minute // so that clocks may go back by a few days: the store r
 var (
 	repositories = []graveler.RepositoryID{"one", "two"}
 	branches     = []graveler.BranchID{"main", "dev"}
-	keys         = []string{"a/1", "a/2", "b"}
+	keys         = []string{"a/1", "a/2", "bk"} // in the first repository, two are of one shard
 )
 
 // chances are how often each step comes. Puts come most, so that there is something to expire; most changes are committed at once.
@@ -153,11 +153,41 @@ func anyHistory(r *rand.Rand) history {
 	for range 20 + r.IntN(60) {
 		h.Steps = append(h.Steps, anyStep(r, true))
 	}
+	if r.IntN(3) == 0 {
+		h.Steps = append(h.Steps, anyHiding(r)...)
+	}
 	if h.Window == 0 && r.IntN(3) == 0 {
 		h.Steps = append(h.Steps, anyFinish(r))
 	}
 	h.Steps = append(h.Steps, step{Do: "clock", A: 999}, step{Do: "pass"}, step{Do: "clock", A: 999}, step{Do: "pass"})
 	return h
+}
+
+// anyHiding is changes that are hidden by a reset a day later, and brought back after another one, and then a pass each day, which something may be in the way of: chance alone seldom hides what a step stands before.
+func anyHiding(r *rand.Rand) (steps []step) {
+	change := func() step {
+		return step{Do: []string{"put", "put", "delete", "remove version", "lock"}[r.IntN(5)], Key: r.IntN(len(keys)), A: r.IntN(1000)}
+	}
+	later := step{Do: "clock", A: 900 + r.IntN(100), B: 1}
+	for range 2 + r.IntN(4) {
+		steps = append(steps, change())
+	}
+	steps = append(steps, later, step{Do: "reset"}, later, step{Do: "reset"})
+	blocked := keys[r.IntN(len(keys))]
+	for range 3 + r.IntN(3) {
+		pass := step{Do: "pass"}
+		switch r.IntN(4) {
+		case 0:
+			pass.Budget = 1 + r.IntN(2)
+		case 1, 2:
+			pass.Blocked = []string{blocked}
+		}
+		if steps = append(steps, later); r.IntN(4) == 0 {
+			steps = append(steps, step{Do: "remove version", Key: r.IntN(len(keys)), A: r.IntN(1000)})
+		}
+		steps = append(steps, pass)
+	}
+	return steps
 }
 
 // anyFinish is passes that have all the same bounds, until there is nothing to do for them: however narrow the bounds are, they must come to an end of what is due and not blocked.

@@ -171,7 +171,7 @@ func (s *source) step(ctx context.Context) error {
 					s.behindAll()
 					break
 				}
-				if w := g.window(); !g.cold() && w.from < w.through && s.windows[w] == nil { // it may take long to read
+				if slices.ContainsFunc(g.windows(), func(w window) bool { return s.windows[w] == nil }) { // it may take long to read
 					if err := c.flush(ctx); err != nil {
 						return err
 					}
@@ -187,7 +187,7 @@ func (s *source) step(ctx context.Context) error {
 
 func laneError(delay int, err error) error { return fmt.Errorf("lane of %d days: %w", delay, err) }
 
-// plan gives a lane its next step, where it has none and there is something to do.
+// plan gives a lane its next step, where it has none and there is something to do. A pass finishes what another has begun only where it judges by no earlier horizon: a lane by which a clock that was ahead has judged starts cold.
 func (s *source) plan(ctx context.Context, l *cursor.Lane, hash [32]byte) error {
 	changed := l.Head != (cursor.Point{}) && l.RulesHash != hash
 	if l.Step != nil {
@@ -201,49 +201,71 @@ func (s *source) plan(ctx context.Context, l *cursor.Lane, hash [32]byte) error 
 	case changed:
 		l.RulesHash = hash
 	}
+	var horizon cursor.Point // of this pass
+	if l.Delay > 0 {
+		var err error
+		horizon, err = s.horizon(ctx, l.Delay, s.head)
+		switch {
+		case errors.Is(err, graveler.ErrLogTruncated): // the clock was set back so far that nobody can say what is due
+			l.Step, l.Blocked = nil, nil
+			return nil
+		case err != nil:
+			return err
+		case judged(l) > horizon.Time: // the clock was ahead: what is due by it is not what is due now
+			*l = cursor.Lane{Delay: l.Delay}
+		case l.Step != nil && horizon.Time > l.Step.Horizon.Time:
+			l.Step.Judged = horizon.Time
+		}
+	}
 	if l.Step != nil || s.stepped[l] || s.head.Time == 0 || s.head.Time < l.Head.Time {
 		return nil
 	}
 	cold := l.Head == (cursor.Point{})
-	head := s.head
-	if !cold {
-		var err error
-		if head, err = s.affordable(ctx, l.Head); err != nil {
-			return err
-		}
-	}
-	step := &cursor.Step{Head: head, RulesHash: hash}
-	switch {
-	case l.Delay > 0:
-		horizon, err := s.horizon(ctx, l.Delay, head)
-		if errors.Is(err, graveler.ErrLogTruncated) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if step.Horizon = horizon; horizon.Time < l.Horizon.Time {
-			if !s.ranAhead(l) {
-				return nil
-			}
-			*l, cold, step.Head = cursor.Lane{Delay: l.Delay}, true, s.head
-			if step.Horizon, err = s.horizon(ctx, l.Delay, s.head); err != nil {
-				return err
-			}
-		}
-	case cold && len(s.scan) == 0:
-		l.Head, l.RulesHash = head, hash
+	if cold && l.Delay == 0 && len(s.scan) == 0 {
+		l.Head, l.RulesHash = s.head, hash
 		return nil
 	}
+	step, err := s.nextStep(ctx, l, horizon)
+	if err != nil {
+		return err
+	}
 	if cold || step.Head != l.Head || step.Horizon != l.Horizon {
+		step.RulesHash = hash
 		l.Step, s.stepped[l] = step, true
 	}
 	return nil
 }
 
-// ranAhead reports whether a lane has taken its last step in a pass whose clock was moved by days. To wait until time has caught up could take years, in which what is retagged or brought back would not be noticed.
-func (s *source) ranAhead(l *cursor.Lane) bool {
-	return l.Horizon.Time > lifecycle.Nanoseconds(s.calendar().Horizon(l.Delay-1, s.now))
+// nextStep returns the step that a lane takes in a pass with a horizon, or as much of it as the budget allows to read.
+func (s *source) nextStep(ctx context.Context, l *cursor.Lane, horizon cursor.Point) (*cursor.Step, error) {
+	step := &cursor.Step{Horizon: horizon, Head: s.head}
+	if l.Head != (cursor.Point{}) {
+		var err error
+		if step.Head, err = s.affordable(ctx, l.Head, s.head); err != nil {
+			return nil, err
+		}
+		if step.Horizon.Time > step.Head.Time {
+			step.Horizon = step.Head
+		}
+		if l.Judged > 0 {
+			if step.Horizon, err = s.affordable(ctx, l.Horizon, step.Horizon); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if step.Horizon.Time < horizon.Time {
+		step.Judged = horizon.Time
+	}
+	return step, nil
+}
+
+// judged returns the latest horizon by which passes have judged for a lane.
+func judged(l *cursor.Lane) int64 {
+	latest := max(l.Horizon.Time, l.Judged)
+	if l.Step != nil {
+		latest = max(latest, l.Step.Horizon.Time, l.Step.Judged)
+	}
+	return latest
 }
 
 // group are lanes of one delay that have the same step to take, and so can share the reading.
@@ -264,13 +286,27 @@ func (g *group) behind() {
 
 func (g *group) cold() bool { return g.from.Head == (cursor.Point{}) }
 
-// window is the part of the log that the step is about, unless it begins cold.
-func (g *group) window() window { return window{g.from.Head.Time, g.step.Head.Time} }
+// news is the part of the log that is new to the lanes.
+func (g *group) news() window { return window{g.from.Head.Time, g.step.Head.Time} }
+
+// windows are the parts of the log that are read for the step, move by move: what is new, and, where passes have judged by a later horizon than the last step's, what has fallen due since. What was hidden then was not due, and is on both sides
+// of a step over that time, so that their difference does not show it.
+func (g *group) windows() []window {
+	if g.cold() {
+		return nil
+	}
+	all := []window{g.news()}
+	if g.from.Judged > 0 {
+		all = append(all, window{g.from.Horizon.Time, g.step.Horizon.Time})
+	}
+	return slices.DeleteFunc(all, func(w window) bool { return w.from >= w.through })
+}
 
 // groups returns the lanes of a delay that have a step to take and were not stopped, those that were blocked or the others. A lane that stands before others is read for by itself, and after them.
 func (s *source) groups(delay int, blocked bool) []*group {
 	type same struct {
 		h0, m0, h1, m1 cursor.Point
+		judged         int64
 		done           string
 	}
 	var groups []*group
@@ -281,7 +317,7 @@ func (s *source) groups(delay int, blocked bool) []*group {
 			continue
 		}
 		l := p.lanes[i]
-		key := same{l.Horizon, l.Head, l.Step.Horizon, l.Step.Head, string(l.Step.KeyDone)}
+		key := same{l.Horizon, l.Head, l.Step.Horizon, l.Step.Head, l.Judged, string(l.Step.KeyDone)}
 		g := by[key]
 		if g == nil {
 			g = &group{delay: delay, lanes: map[int]*cursor.Lane{}, of: map[int]*position{}, step: *l.Step, from: *l, after: l.Step.KeyDone}
@@ -311,7 +347,7 @@ func (s *source) take(ctx context.Context, g *group, c *chunk) error {
 	}
 	if errors.Is(err, graveler.ErrLogTruncated) {
 		for _, l := range g.lanes { // the events are lost, so that everything is looked at
-			*l = cursor.Lane{Delay: g.delay, Step: &cursor.Step{Horizon: g.step.Horizon, Head: g.step.Head, RulesHash: g.step.RulesHash}}
+			*l = cursor.Lane{Delay: g.delay, Step: &cursor.Step{Horizon: g.step.Horizon, Head: g.step.Head, Judged: g.step.Judged, RulesHash: g.step.RulesHash}}
 		}
 		return nil
 	}

@@ -101,6 +101,16 @@ func objects(tree map[string]graveler.Value, v catalog.Versioning) (map[string]*
 		slices.SortFunc(versions, func(a, b *object) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), b.since.Compare(a.since), cmp.Compare(a.VersionID, b.VersionID))
 		})
+		// A merge can leave a null marker beside an object that is current, and another null object aside: that one is the null version.
+		has := func(is func(p *object) bool) bool { return slices.ContainsFunc(versions, is) }
+		givesWay := has(func(p *object) bool { return p.Kind == lifecycle.Current && !p.Null() }) && has(func(p *object) bool { return p.aside && p.Null() && !p.DeleteMarker })
+		versions = slices.DeleteFunc(versions, func(o *object) bool {
+			gone := givesWay && o.Kind == lifecycle.Marker && o.Null()
+			if gone {
+				delete(all, string(o.entry))
+			}
+			return gone
+		})
 		for i, o := range versions {
 			if i > 0 && o.Kind == lifecycle.Marker {
 				o.Kind = lifecycle.Noncurrent // beside an object that is current

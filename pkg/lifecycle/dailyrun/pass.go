@@ -109,7 +109,6 @@ func (p *pass) run(ctx context.Context) {
 			s.runLanes(ctx)
 		}
 	}
-	p.letGo()
 	p.runDeferred(ctx)
 	p.letGo()
 	p.walk(ctx) // which may take long
@@ -141,15 +140,24 @@ func (p *pass) rotated() []*source {
 
 // cut reports whether the pass has to end.
 func (p *pass) cut(ctx context.Context) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || p.lostAll() {
 		p.report.CutOff = true
 	}
 	return p.report.CutOff
 }
 
+// lostAll reports whether all shards of the pass are other processes' by now.
+func (p *pass) lostAll() bool {
+	return len(p.shards) > 0 && !slices.ContainsFunc(p.shards, func(s *shard) bool { return s.work.Err() == nil })
+}
+
+// errLostAll: there is nothing left that the pass may do.
+var errLostAll = errors.New("all shards have been lost")
+
 // fail takes note of an error, unless it is that the pass has to end.
 func (p *pass) fail(ctx context.Context, err error) {
-	if err == nil || p.cut(ctx) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) && !errors.Is(err, errUnsaved) {
+	ended := func(as error) bool { return errors.Is(err, as) }
+	if err == nil || p.cut(ctx) && slices.ContainsFunc([]error{context.DeadlineExceeded, context.Canceled, errLostAll}, ended) && !errors.Is(err, errUnsaved) {
 		return
 	}
 	p.errs = append(p.errs, err)

@@ -180,6 +180,7 @@ func (s *source) pin(ctx context.Context, shard int, before, need pin) error {
 	})
 }
 
-func pinOwner(shard int, branchUID string) string {
-	return fmt.Sprintf("lifecycle/%02d/%s", shard, branchUID)
-}
+func pinOwner(shard int, branchUID string) string { return pinsOf(shard) + branchUID }
+
+// pinsOf is what the owners of the pins of a shard begin with.
+func pinsOf(shard int) string { return fmt.Sprintf("lifecycle/%02d/", shard) }

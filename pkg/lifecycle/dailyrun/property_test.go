@@ -231,11 +231,10 @@ func (g *grants) use(n int) {
 	}
 }
 
-// memory is what is kept of earlier passes to judge the next: how far the clock had come, and what was due and not done because the pass was cut off or blocked. Such a pass is finished by the next, also where the clock was set back and it would not be due.
+// memory is what is kept of earlier passes to judge the next.
 type memory struct {
-	latest  time.Time
-	walking bool                      // a walk may be under way: what that has passed is for the next one
-	pending map[string]map[string]due // by branch UID
+	latest  time.Time // that a pass was made at
+	walking bool      // a walk may be under way: what that has passed is for the next one
 }
 
 // pass makes one pass and compares what it did with the oracle.
@@ -319,11 +318,8 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 		return nil
 	}
 	var wrong []string
-	pending := m.pending[f.UID]
 	for id, o := range removed {
-		_, isDue := f.may[id]
-		_, wasDue := pending[id]
-		if !isDue && !(wasDue && back) && !o.madeWay {
+		if _, isDue := f.may[id]; !isDue && !o.madeWay {
 			wrong = append(wrong, fmt.Sprintf("%s %s was removed and not due", o.Kind, id))
 		}
 	}
@@ -336,16 +332,7 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 		shard := lifecycle.ShardOf(f.Repository, d.Key)
 		return protected || p.Budget > 0 || !p.works(shard) || (p.WalkEvery > 0 || m.walking) && w.promoted(d.action) || p.cut || back || p.blocked[f.Repository][shard]
 	}
-	next := map[string]due{}
-	for id, d := range pending {
-		if _, done := removed[id]; excused(d) && !done {
-			next[id] = d
-		}
-	}
 	for id, d := range f.may {
-		if _, done := removed[id]; excused(d) && !done {
-			next[id] = d
-		}
 		if o, stays := left[string(d.entry)]; !stays || o.id() != id {
 			continue
 		}
@@ -353,7 +340,6 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 			wrong = append(wrong, fmt.Sprintf("%s %s was due by %s %q and not removed", d.Kind, id, d.action.Kind, d.action.Rule.ID))
 		}
 	}
-	m.pending[f.UID] = next
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -420,7 +406,7 @@ func (h history) play(ctx context.Context, run engine) error {
 	if err != nil {
 		return err
 	}
-	m := &memory{pending: map[string]map[string]due{}}
+	m := &memory{}
 	for i, s := range h.Steps {
 		switch s.Do {
 		case "pass":

@@ -9,12 +9,14 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
 	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/lifecycle"
+	"github.com/moraine-store/moraine/pkg/lifecycle/cluster"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
@@ -148,6 +150,84 @@ func TestAShardThatIsTakenWhileAPassReadsIsLetGoOf(t *testing.T) {
 	require.False(t, let[keys[0]], "it was gathered before, and goes first")
 	last := slices.Max(slices.Collect(maps.Keys(let)))
 	require.True(t, let[last], last)
+}
+
+// A walk over much may take long, and has nothing under way of any shard; so have deferred objects.
+func TestAShardThatIsTakenDuringAWalkIsLetGoOfAtOnce(t *testing.T) {
+	f, w, _ := newWalkFixture(t)
+	f.put("b", "c")
+	f.days(1)
+	h := newTakenHolder()
+	f.config.Holder, f.config.Repositories = h, []graveler.RepositoryID{bucket}
+	taken := (lifecycle.ShardOf(bucket, "") + 1) % lifecycle.Shards // the walk goes on
+	let := map[string]bool{}
+	w.before = func(_ context.Context, _ graveler.RepositoryID, key string) error {
+		if key == "a" {
+			h.take(taken)
+		}
+		let[key] = h.ended[taken]
+		return nil
+	}
+	f.run()
+	require.Equal(t, map[string]bool{"a": false, "b": true, "c": true}, let)
+}
+
+func TestAShardThatIsTakenWhileDeferredObjectsAreLookedAtIsLetGoOf(t *testing.T) {
+	f := newFixture(t, catalog.VersioningEnabled)
+	f.rules(bucket, `"Filter":{},"NoncurrentVersionExpiration":{"NoncurrentDays":1}`)
+	last := 0
+	for _, key := range numbered(20) {
+		f.lockedVersion(key, 10)
+		last = max(last, lifecycle.ShardOf(bucket, key))
+	}
+	f.days(3)
+	f.run()
+	f.days(10)
+	h := newTakenHolder()
+	f.config.Holder = h
+	var let []bool
+	f.config.Dispatcher = dispatchFunc(func(ctx context.Context, s dispatch.Source, batches []dispatch.Batch) ([][]dispatch.Result, error) {
+		if let == nil {
+			h.take(last)
+		}
+		let = append(let, h.ended[last])
+		require.NotEqual(t, last, batches[0].Shard)
+		return f.mover.Dispatch(ctx, s, batches)
+	})
+	f.run()
+	require.Greater(t, len(let), 1)
+	require.Equal(t, append([]bool{false}, slices.Repeat([]bool{true}, len(let)-1)...), let)
+}
+
+// takingLimiter is that of a worker that loses all its shards while it waits.
+type takingLimiter struct{ *takenHolder }
+
+func (l takingLimiter) Rate() (perSecond float64, burst int) { return 0, 0 }
+
+func (l takingLimiter) Wait(context.Context, int) (time.Duration, error) {
+	for n := range lifecycle.Shards {
+		l.take(n)
+	}
+	return 0, cluster.ErrNoShare
+}
+
+func TestAWorkerThatLosesAllItsShardsHasNotFailed(t *testing.T) {
+	f, _, _ := newWalkFixture(t)
+	f.rules(bucket, expire(1), `"Filter":{},"Expiration":{"Days":5}`)
+	f.days(6)
+	h := newTakenHolder()
+	f.config.Holder, f.config.Limiter = h, takingLimiter{h}
+	r := f.run()
+	require.Zero(t, r.Errors)
+	require.True(t, r.CutOff)
+	require.Empty(t, f.sent)
+	require.Len(t, h.ended, lifecycle.Shards)
+	for _, s := range r.Sources {
+		require.Zero(t, s.Blocked)
+	}
+	f.config.Holder, f.config.Limiter = nil, nil
+	f.run()
+	require.Empty(t, f.keys(bucket))
 }
 
 func TestAPassWithoutShardsIsIdle(t *testing.T) {

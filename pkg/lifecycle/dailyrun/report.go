@@ -17,7 +17,7 @@ type Report struct {
 	Now time.Time
 	// Took is how long the pass took, and Waited how much of that it waited for the limiter.
 	Took, Waited time.Duration
-	// CutOff: MaxRuntime was reached, or the context ended, before everything was looked at.
+	// CutOff: MaxRuntime was reached, the context ended, or all shards were lost to other processes, before everything was looked at.
 	CutOff  bool
 	DryRun  bool
 	Shards  []ShardReport

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
@@ -67,13 +65,15 @@ func (s *source) send(ctx context.Context, items []pending) ([]dispatch.Result, 
 		return results, nil
 	}
 	if s.DryRun != nil {
-		s.plannedOnly(items, results)
-		return results, nil
+		return results, s.plannedOnly(ctx, items, results)
 	}
 	if s.Limiter != nil {
 		waited, err := s.Limiter.Wait(ctx, n)
 		s.pass.report.Waited += waited
-		if err != nil {
+		switch {
+		case err != nil && s.lostAll():
+			return nil, errLostAll // and with them the part of the rate
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -99,21 +99,6 @@ func (s *source) send(ctx context.Context, items []pending) ([]dispatch.Result, 
 	}
 	s.sent = true
 	return results, nil
-}
-
-// plannedOnly tells what would be dispatched, each entry once, though several lanes may come to it.
-func (s *source) plannedOnly(items []pending, results []dispatch.Result) {
-	for i, p := range items {
-		if p.refusal != "" {
-			continue
-		}
-		results[i].Outcome = lifecycle.Done
-		if h := xxhash.Sum64(p.item.Key); !s.planned[h] {
-			s.planned[h] = true
-			s.DryRun(s.target, p.item)
-			s.count(p.item.Action.Kind, lifecycle.Done)
-		}
-	}
 }
 
 func (s *source) count(kind lifecycle.ActionKind, o lifecycle.Outcome) {

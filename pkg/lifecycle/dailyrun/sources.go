@@ -38,7 +38,7 @@ type source struct {
 	unfrozen     error                  // why the head is not known
 	points       map[int64]cursor.Point // heads as of other times
 	windows      map[window]*touched
-	budgeted     map[int64]*touched    // by where they begin
+	budgeted     map[window]*touched   // what of a window is read in this pass
 	past         map[int]*walker.Tree  // the horizons of delays
 	judged       *walker.Tree          // that head
 	sent         bool                  // the pass has dispatched something that gone does not see
@@ -152,7 +152,7 @@ func (p *pass) repository(ctx context.Context, r graveler.Repository) (engine.Re
 
 func (p *pass) newSource(snapshot *engine.Snapshot, v catalog.Versioning) *source {
 	return &source{
-		pass: p, snapshot: snapshot, versioning: v, points: map[int64]cursor.Point{}, windows: map[window]*touched{}, budgeted: map[int64]*touched{},
+		pass: p, snapshot: snapshot, versioning: v, points: map[int64]cursor.Point{}, windows: map[window]*touched{}, budgeted: map[window]*touched{},
 		past: map[int]*walker.Tree{}, planned: map[uint64]bool{}, stepped: map[*cursor.Lane]bool{}, stopped: map[*cursor.Lane]bool{},
 	}
 }

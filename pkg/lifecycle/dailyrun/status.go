@@ -30,6 +30,8 @@ type SourceStatus struct {
 	LastWalked time.Time
 	// WalkBlocked is the first key that a walk could not do; nil: there was none.
 	WalkBlocked *cursor.Block
+	// LockBlocked is what could not be carried out, for the longest time, of what a lock had deferred; nil: there is nothing of the kind.
+	LockBlocked *cursor.Block
 	Lanes       []LaneStatus // by shard and delay
 }
 
@@ -63,12 +65,32 @@ func ReadStatus(ctx context.Context, c Config) (*Status, error) {
 	for _, sh := range p.shards {
 		status.Shards = append(status.Shards, ShardReport{Shard: sh.number, Time: timeOf(sh.cursor.Time), LastWalked: timeOf(sh.cursor.LastWalked)})
 	}
+	stuck := p.stuck(ctx)
 	for _, s := range p.sources {
 		one, err := s.status(ctx)
 		p.fail(ctx, err)
+		one.LockBlocked = stuck[s.id]
 		status.Sources = append(status.Sources, one)
 	}
 	return status, errors.Join(p.errs...)
+}
+
+// stuck returns by source what has been in the way of deferred objects for the longest time.
+func (p *pass) stuck(ctx context.Context) map[sourceID]*cursor.Block {
+	stuck := map[sourceID]*cursor.Block{}
+	for _, sh := range p.shards {
+		for d, err := range p.records.Due(ctx, sh.number, p.now.UnixNano()) {
+			if err != nil {
+				p.fail(ctx, fmt.Errorf("shard %d: deferred objects: %w", sh.number, err))
+				continue
+			}
+			id := sourceID{d.RepositoryUID, d.BranchUID}
+			if first := stuck[id]; d.Blocked != nil && (first == nil || d.Blocked.Since < first.Since) {
+				stuck[id] = d.Blocked
+			}
+		}
+	}
+	return stuck
 }
 
 func (s *source) status(ctx context.Context) (SourceStatus, error) {

@@ -23,31 +23,29 @@ func (s *source) replayed(ctx context.Context, g *group, r *reading) (err error)
 	if g.step.Horizon.Tree == empty {
 		return nil // nothing was there so long ago
 	}
+	horizon, err := s.horizon(ctx, g.delay, s.head)
+	if err != nil {
+		return err
+	}
 	l := newReplay(s, g.delay)
-	if l.horizon, err = s.open(ctx, g.step.Horizon.Tree); err != nil {
+	l.later = horizon.Tree != g.step.Horizon.Tree
+	if l.horizon, err = s.open(ctx, horizon.Tree); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.horizon.Close()) }()
-	if l.today, err = s.laterHorizon(ctx, g); err != nil {
-		return err
-	}
-	if l.today != nil {
-		defer func() { err = errors.Join(err, l.today.Close()) }()
-	}
 	from := g.from.Horizon.Tree
 	if g.cold() {
 		from = empty
 	}
-	fell := s.fellDue(ctx, from, g.step.Horizon.Tree, g.after)
-	put := none
-	if w := g.window(); !g.cold() && w.from < w.through {
+	candidates := s.fellDue(ctx, from, g.step.Horizon.Tree, g.after)
+	for _, w := range g.windows() {
 		t, err := s.window(ctx, w)
 		if err != nil {
 			return err
 		}
-		put = sortedAfter(ctx, t.puts, g.after)
+		candidates = merged(candidates, sortedAfter(ctx, t.puts, g.after))
 	}
-	for entry, err := range merged(fell, put) {
+	for entry, err := range candidates {
 		if err == nil {
 			err = l.candidate(ctx, entry, r)
 		}
@@ -60,21 +58,6 @@ func (s *source) replayed(ctx context.Context, g *group, r *reading) (err error)
 	}
 	return nil
 }
-
-// laterHorizon opens the tree of the horizon of this pass where the step is one that an earlier pass has left, and nil where there is no later horizon. An object that it does not have was hidden meanwhile and brought back: it was due and is not any
-// more, and will be a candidate again, since it was put after the head of the step.
-func (s *source) laterHorizon(ctx context.Context, g *group) (*walker.Tree, error) {
-	p, err := s.horizon(ctx, g.delay, s.head)
-	if errors.Is(err, graveler.ErrLogTruncated) || err == nil && (p.Time <= g.step.Horizon.Time || p.Tree == g.step.Horizon.Tree) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.open(ctx, p.Tree)
-}
-
-func none(func(graveler.Key, error) bool) {}
 
 // fellDue yields the entries that came between two trees, as the second has them.
 func (s *source) fellDue(ctx context.Context, from, to graveler.MetaRangeID, after graveler.Key) iter.Seq2[graveler.Entry, error] {
@@ -127,10 +110,10 @@ type replay struct {
 	prefixes walker.Prefixes
 	router   *router.Router
 	counts   int
-	aborts   bool // uploads are aborted
-	markers  bool // actions about noncurrent versions, one of which a delete marker may be
-	horizon  *walker.Tree
-	today    *walker.Tree // nil: the horizon is that of this pass
+	aborts   bool         // uploads are aborted
+	markers  bool         // actions about noncurrent versions, one of which a delete marker may be
+	horizon  *walker.Tree // of this pass
+	later    bool         // it is not that of the step, which an earlier pass has left, or which does not go so far
 	match    router.Match
 }
 
@@ -143,7 +126,7 @@ func newReplay(s *source, delay int) *replay {
 	}
 }
 
-// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more. Where the candidate has a value it is that of the horizon.
+// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more. Where the candidate has a value it is that of the step's horizon.
 func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *reading) error {
 	key := candidate.Key
 	part := l.aborts && catalog.IsPart(key)
@@ -177,19 +160,14 @@ func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *rea
 	if err != nil || a == nil {
 		return err
 	}
-	for i, t := range []*walker.Tree{l.horizon, l.today} {
-		if t == nil {
-			continue
+	then := candidate.Value
+	if then == nil || l.later {
+		if then, err = l.horizon.Entry(key); err != nil {
+			return err
 		}
-		then := candidate.Value
-		if i > 0 || then == nil {
-			if then, err = t.Entry(key); err != nil {
-				return err
-			}
-		}
-		if then == nil || !sameObject(*then, o) {
-			return nil
-		}
+	}
+	if then == nil || !sameObject(*then, o) {
+		return nil
 	}
 	e := l.evaluator()
 	return r.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
@@ -266,7 +244,7 @@ func (s *source) touchedGroups(ctx context.Context, g *group, r *reading) error 
 	if g.cold() {
 		return s.allGroups(ctx, e, string(g.after), r)
 	}
-	t, err := s.window(ctx, g.window())
+	t, err := s.window(ctx, g.news())
 	if err != nil {
 		return err
 	}

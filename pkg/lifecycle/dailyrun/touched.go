@@ -40,32 +40,39 @@ func (s *source) window(ctx context.Context, w window) (*touched, error) {
 	return t, nil
 }
 
-// affordable returns the head up to which the log after another one is read in this pass. A budget ends with the move that goes beyond it.
-func (s *source) affordable(ctx context.Context, from cursor.Point) (cursor.Point, error) {
-	if s.EventBudget == 0 || from.Time >= s.head.Time {
-		return s.head, nil
+// affordable returns the head up to which the log from one to another is read in this pass. A budget ends with the move that goes beyond it.
+func (s *source) affordable(ctx context.Context, from, through cursor.Point) (cursor.Point, error) {
+	w := window{from.Time, through.Time}
+	if s.EventBudget == 0 || w.from >= w.through {
+		return through, nil
 	}
-	t, ok := s.budgeted[from.Time]
+	t, ok := s.budgeted[w]
 	if !ok {
 		var err error
-		t, err = s.gather(ctx, window{from.Time, s.head.Time}, s.EventBudget)
+		t, err = s.gather(ctx, w, s.EventBudget)
 		if errors.Is(err, graveler.ErrLogTruncated) {
-			return s.head, nil
+			return through, nil
 		}
 		if err != nil {
 			return cursor.Point{}, err
 		}
-		s.budgeted[from.Time], s.windows[t.window] = t, t
+		if known := s.windows[t.window]; known != nil {
+			if err := t.close(); err != nil {
+				return cursor.Point{}, err
+			}
+			t = known
+		}
+		s.budgeted[w], s.windows[t.window] = t, t
 	}
-	if t.through == s.head.Time {
-		return s.head, nil
+	if t.window == w {
+		return through, nil
 	}
 	return s.point(ctx, t.through)
 }
 
 // gather reads the moves of a window, or the first of them that have at least limit changes.
 func (s *source) gather(ctx context.Context, w window, limit int) (*touched, error) {
-	config := extsort.Config{Memory: sortMemory}
+	config := extsort.Config{Memory: sortMemory / (1 + len(s.windows))} // where lanes stand at many heads, each has a window
 	t := &touched{w, extsort.New(config), extsort.New(config)}
 	n, at := 0, w.from
 	for e, err := range s.feed.Events(ctx, []metalog.Source{s.log}, w.from, w.through) {

@@ -4,7 +4,6 @@ package dailyrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
@@ -83,9 +82,7 @@ func (s *source) walk(ctx context.Context) int64 {
 	}
 	w := &walk{source: s, record: record}
 	if record.Began != 0 || walkerDue(timeOf(record.Last), s.now, s.WalkerInterval) {
-		if err := errors.Join(w.run(ctx), s.close()); err != nil {
-			s.behindAll()
-			s.fail(ctx, fmt.Errorf("walk: %w", err))
+		if w.failed(ctx, w.run(ctx), s.close()) {
 			return record.Last
 		}
 	}
@@ -96,6 +93,19 @@ func (s *source) walk(ctx context.Context) int64 {
 		s.behindAll()
 	}
 	return w.record.Last
+}
+
+// failed takes note of errors, each by itself, and reports whether there was any: beside one that says only that the pass has to end another must not be lost.
+func (w *walk) failed(ctx context.Context, errs ...error) bool {
+	any := false
+	for _, err := range errs {
+		if err != nil {
+			any = true
+			w.behindAll()
+			w.fail(ctx, fmt.Errorf("walk: %w", err))
+		}
+	}
+	return any
 }
 
 // begin begins a walk, unless one is under way.

@@ -19,9 +19,10 @@ import (
 // walk is one under way.
 type walk struct {
 	*source
-	record cursor.Walk // as it is to be stored
-	items  []pending   // what is due of the keys after record.After
-	last   string      // the last key that was looked at
+	record cursor.Walk   // as it is to be stored
+	items  []pending     // what is due of the keys after record.After
+	first  *cursor.Block // the first of these that could not be done
+	last   string        // the last key that was looked at
 }
 
 // run walks on to the end, or as far as the pass may.
@@ -48,6 +49,7 @@ func (w *walk) keys(ctx context.Context) (whole bool, err error) {
 	e.Siblings = true
 	since, read := time.Now(), 0
 	for g, err := range w.Walker.Walk(ctx, w.target.Repository, w.head.Tree, w.versioning, w.record.After) {
+		w.letGo() // a walk has nothing under way of any shard
 		if w.cut(ctx) {
 			return false, ctx.Err()
 		}
@@ -55,18 +57,18 @@ func (w *walk) keys(ctx context.Context) (whole bool, err error) {
 			err = w.look(ctx, e, g)
 		}
 		if err != nil {
-			return false, errors.Join(err, w.flush(ctx))
+			w.failed(ctx, w.flush(ctx))
+			return false, err
 		}
 		if read++; read == w.EventBudget {
 			return false, w.flush(ctx)
 		}
-		if len(w.items) < w.most() && !w.sliceOver(ctx, since) && !w.lost {
+		if len(w.items) < w.most() && !w.sliceOver(ctx, since) {
 			continue
 		}
 		if err := errors.Join(w.flush(ctx), w.save(ctx)); err != nil {
 			return false, err
 		}
-		w.letGo()
 		since = time.Now()
 	}
 	return true, w.flush(ctx)
@@ -81,7 +83,7 @@ func (w *walk) look(ctx context.Context, e *walker.Evaluator, g *walker.Group) e
 	}
 	w.last = g.Key
 	if len(w.items) == 0 {
-		w.advance(w.last, nil)
+		w.settle()
 	}
 	return nil
 }
@@ -114,27 +116,46 @@ func (w *walk) gatherKey(ctx context.Context, e *walker.Evaluator, g *walker.Gro
 			w.count(due.Action.Kind, lifecycle.SkippedObjectLock)
 			continue
 		}
+		if len(w.items) >= w.most() { // a key may have more versions than are dispatched together
+			if err := w.dispatch(ctx); err != nil {
+				return err
+			}
+		}
 		w.items = append(w.items, pending{shard: sh, unit: unit, item: itemOf(due)})
 	}
 	return nil
 }
 
-// flush has what was gathered dispatched, and so is done with the keys up to the last one. After an error nobody knows what was done, and the walk is where it was.
+// flush has what was gathered dispatched, and so is done with the keys up to the last one.
 func (w *walk) flush(ctx context.Context) error {
 	if len(w.items) == 0 {
 		return nil
 	}
+	if err := w.dispatch(ctx); err != nil {
+		return err
+	}
+	w.settle()
+	return nil
+}
+
+// dispatch has what was gathered dispatched. After an error nobody knows what was done, and the walk is where it was.
+func (w *walk) dispatch(ctx context.Context) error {
 	results, err := w.send(ctx, w.items)
 	if err != nil {
 		return err
 	}
-	var first *cursor.Block
-	if i := slices.IndexFunc(results, func(r dispatch.Result) bool { return !r.Outcome.Settled() }); i >= 0 {
-		first = w.blockAt(w.record.Blocked, w.items[i].unit, results[i])
+	i := slices.IndexFunc(results, func(r dispatch.Result) bool { return !r.Outcome.Settled() })
+	if i >= 0 && w.first == nil {
+		w.first = w.blockAt(w.record.Blocked, w.items[i].unit, results[i])
 	}
 	w.items = w.items[:0]
-	w.advance(w.last, first)
 	return nil
+}
+
+// settle takes note that everything up to the last key has been dispatched.
+func (w *walk) settle() {
+	w.advance(w.last, w.first)
+	w.first = nil
 }
 
 // blockAt returns what is in the way at a unit, since before if that was so then.

@@ -119,6 +119,7 @@ type LaneData struct {
 	Step          *StepData              `protobuf:"bytes,5,opt,name=step,proto3" json:"step,omitempty"`                            // the one that is not finished
 	Blocked       *BlockData             `protobuf:"bytes,6,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	WaitingUntil  int64                  `protobuf:"varint,7,opt,name=waiting_until,json=waitingUntil,proto3" json:"waiting_until,omitempty"`
+	Judged        int64                  `protobuf:"varint,8,opt,name=judged,proto3" json:"judged,omitempty"` // the step's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -202,6 +203,13 @@ func (x *LaneData) GetWaitingUntil() int64 {
 	return 0
 }
 
+func (x *LaneData) GetJudged() int64 {
+	if x != nil {
+		return x.Judged
+	}
+	return 0
+}
+
 // A head of the branch.
 type PointData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -270,6 +278,7 @@ type StepData struct {
 	RulesHash     []byte                 `protobuf:"bytes,3,opt,name=rules_hash,json=rulesHash,proto3" json:"rules_hash,omitempty"` // 32 bytes
 	KeyDone       []byte                 `protobuf:"bytes,4,opt,name=key_done,json=keyDone,proto3" json:"key_done,omitempty"`       // the last key whose matches are all dispatched
 	Started       bool                   `protobuf:"varint,5,opt,name=started,proto3" json:"started,omitempty"`
+	Judged        int64                  `protobuf:"varint,6,opt,name=judged,proto3" json:"judged,omitempty"` // the latest horizon of the passes that have worked on it; 0: none was later than the step's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -337,6 +346,13 @@ func (x *StepData) GetStarted() bool {
 		return x.Started
 	}
 	return false
+}
+
+func (x *StepData) GetJudged() int64 {
+	if x != nil {
+		return x.Judged
+	}
+	return 0
 }
 
 type BlockData struct {
@@ -411,6 +427,7 @@ type DeferredData struct {
 	LogicalKey    []byte                 `protobuf:"bytes,7,opt,name=logical_key,json=logicalKey,proto3" json:"logical_key,omitempty"`
 	Kind          string                 `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`         // of the action
 	Identity      []byte                 `protobuf:"bytes,9,opt,name=identity,proto3" json:"identity,omitempty"` // of the content
+	Blocked       *BlockData             `protobuf:"bytes,10,opt,name=blocked,proto3" json:"blocked,omitempty"`  // by what it could not be carried out when it was due
 	Checksum      uint64                 `protobuf:"fixed64,15,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -505,6 +522,13 @@ func (x *DeferredData) GetKind() string {
 func (x *DeferredData) GetIdentity() []byte {
 	if x != nil {
 		return x.Identity
+	}
+	return nil
+}
+
+func (x *DeferredData) GetBlocked() *BlockData {
+	if x != nil {
+		return x.Blocked
 	}
 	return nil
 }
@@ -661,7 +685,7 @@ const file_pkg_lifecycle_cursor_cursorpb_positions_proto_rawDesc = "" +
 	"\n" +
 	"branch_uid\x18\x04 \x01(\tR\tbranchUid\x128\n" +
 	"\x05lanes\x18\x05 \x03(\v2\".moraine.lifecycle.cursor.LaneDataR\x05lanes\x12\x1a\n" +
-	"\bchecksum\x18\x0f \x01(\x06R\bchecksum\"\xd3\x02\n" +
+	"\bchecksum\x18\x0f \x01(\x06R\bchecksum\"\xeb\x02\n" +
 	"\bLaneData\x12\x14\n" +
 	"\x05delay\x18\x01 \x01(\rR\x05delay\x12=\n" +
 	"\ahorizon\x18\x02 \x01(\v2#.moraine.lifecycle.cursor.PointDataR\ahorizon\x127\n" +
@@ -670,22 +694,24 @@ const file_pkg_lifecycle_cursor_cursorpb_positions_proto_rawDesc = "" +
 	"rules_hash\x18\x04 \x01(\fR\trulesHash\x126\n" +
 	"\x04step\x18\x05 \x01(\v2\".moraine.lifecycle.cursor.StepDataR\x04step\x12=\n" +
 	"\ablocked\x18\x06 \x01(\v2#.moraine.lifecycle.cursor.BlockDataR\ablocked\x12#\n" +
-	"\rwaiting_until\x18\a \x01(\x03R\fwaitingUntil\"K\n" +
+	"\rwaiting_until\x18\a \x01(\x03R\fwaitingUntil\x12\x16\n" +
+	"\x06judged\x18\b \x01(\x03R\x06judged\"K\n" +
 	"\tPointData\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x12\x12\n" +
 	"\x04tree\x18\x02 \x01(\fR\x04tree\x12\x16\n" +
-	"\x06commit\x18\x03 \x01(\fR\x06commit\"\xd6\x01\n" +
+	"\x06commit\x18\x03 \x01(\fR\x06commit\"\xee\x01\n" +
 	"\bStepData\x12=\n" +
 	"\ahorizon\x18\x01 \x01(\v2#.moraine.lifecycle.cursor.PointDataR\ahorizon\x127\n" +
 	"\x04head\x18\x02 \x01(\v2#.moraine.lifecycle.cursor.PointDataR\x04head\x12\x1d\n" +
 	"\n" +
 	"rules_hash\x18\x03 \x01(\fR\trulesHash\x12\x19\n" +
 	"\bkey_done\x18\x04 \x01(\fR\akeyDone\x12\x18\n" +
-	"\astarted\x18\x05 \x01(\bR\astarted\"K\n" +
+	"\astarted\x18\x05 \x01(\bR\astarted\x12\x16\n" +
+	"\x06judged\x18\x06 \x01(\x03R\x06judged\"K\n" +
 	"\tBlockData\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x03R\x05since\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x95\x02\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xd4\x02\n" +
 	"\fDeferredData\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x10\n" +
@@ -697,7 +723,9 @@ const file_pkg_lifecycle_cursor_cursorpb_positions_proto_rawDesc = "" +
 	"\vlogical_key\x18\a \x01(\fR\n" +
 	"logicalKey\x12\x12\n" +
 	"\x04kind\x18\b \x01(\tR\x04kind\x12\x1a\n" +
-	"\bidentity\x18\t \x01(\fR\bidentity\x12\x1a\n" +
+	"\bidentity\x18\t \x01(\fR\bidentity\x12=\n" +
+	"\ablocked\x18\n" +
+	" \x01(\v2#.moraine.lifecycle.cursor.BlockDataR\ablocked\x12\x1a\n" +
 	"\bchecksum\x18\x0f \x01(\x06R\bchecksum\"\x9f\x03\n" +
 	"\bWalkData\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12%\n" +
@@ -738,20 +766,21 @@ var file_pkg_lifecycle_cursor_cursorpb_positions_proto_goTypes = []any{
 	(*WalkData)(nil),     // 6: moraine.lifecycle.cursor.WalkData
 }
 var file_pkg_lifecycle_cursor_cursorpb_positions_proto_depIdxs = []int32{
-	1, // 0: moraine.lifecycle.cursor.PositionData.lanes:type_name -> moraine.lifecycle.cursor.LaneData
-	2, // 1: moraine.lifecycle.cursor.LaneData.horizon:type_name -> moraine.lifecycle.cursor.PointData
-	2, // 2: moraine.lifecycle.cursor.LaneData.head:type_name -> moraine.lifecycle.cursor.PointData
-	3, // 3: moraine.lifecycle.cursor.LaneData.step:type_name -> moraine.lifecycle.cursor.StepData
-	4, // 4: moraine.lifecycle.cursor.LaneData.blocked:type_name -> moraine.lifecycle.cursor.BlockData
-	2, // 5: moraine.lifecycle.cursor.StepData.horizon:type_name -> moraine.lifecycle.cursor.PointData
-	2, // 6: moraine.lifecycle.cursor.StepData.head:type_name -> moraine.lifecycle.cursor.PointData
-	2, // 7: moraine.lifecycle.cursor.WalkData.head:type_name -> moraine.lifecycle.cursor.PointData
-	4, // 8: moraine.lifecycle.cursor.WalkData.blocked:type_name -> moraine.lifecycle.cursor.BlockData
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	1,  // 0: moraine.lifecycle.cursor.PositionData.lanes:type_name -> moraine.lifecycle.cursor.LaneData
+	2,  // 1: moraine.lifecycle.cursor.LaneData.horizon:type_name -> moraine.lifecycle.cursor.PointData
+	2,  // 2: moraine.lifecycle.cursor.LaneData.head:type_name -> moraine.lifecycle.cursor.PointData
+	3,  // 3: moraine.lifecycle.cursor.LaneData.step:type_name -> moraine.lifecycle.cursor.StepData
+	4,  // 4: moraine.lifecycle.cursor.LaneData.blocked:type_name -> moraine.lifecycle.cursor.BlockData
+	2,  // 5: moraine.lifecycle.cursor.StepData.horizon:type_name -> moraine.lifecycle.cursor.PointData
+	2,  // 6: moraine.lifecycle.cursor.StepData.head:type_name -> moraine.lifecycle.cursor.PointData
+	4,  // 7: moraine.lifecycle.cursor.DeferredData.blocked:type_name -> moraine.lifecycle.cursor.BlockData
+	2,  // 8: moraine.lifecycle.cursor.WalkData.head:type_name -> moraine.lifecycle.cursor.PointData
+	4,  // 9: moraine.lifecycle.cursor.WalkData.blocked:type_name -> moraine.lifecycle.cursor.BlockData
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_pkg_lifecycle_cursor_cursorpb_positions_proto_init() }
