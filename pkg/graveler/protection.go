@@ -225,6 +225,9 @@ func (rules protectionRules) forbid(id BranchID) Actions {
 	return forbidden
 }
 
+// Forbidden returns what rules forbid on a branch.
+func Forbidden(rules []ProtectionRule, id BranchID) Actions { return protectionRules(rules).forbid(id) }
+
 // protectNew makes sure that a branch has what the rules said after it was written: who changed them before may not have seen it.
 func (g *Graveler) protectNew(ctx context.Context, r *Repository, b *Branch) (*Branch, error) {
 	now := b.Clone()

@@ -100,11 +100,6 @@ func (c *comparing) differ(i *item, what string) {
 	c.add(d)
 }
 
-// differFrom is for an entry of a tree.
-func (c *comparing) differFrom(change *treeChange, key []byte, what string) {
-	c.add(Difference{Kind: committedEntries, Key: string(change.commit) + ":" + string(key), What: what})
-}
-
 func (c *comparing) add(d Difference) {
 	d.Repository = c.result.Repository
 	if c.result.Differences++; len(c.result.First) < shownDifferences {
@@ -169,6 +164,8 @@ func unlike(a, b *item) string {
 		return "its document differs"
 	case a.hidden != b.hidden:
 		return fmt.Sprintf("it is hidden: %t, in the target %t", a.hidden, b.hidden)
+	case a.protected != b.protected || a.readOnly != b.readOnly:
+		return "its record forbids other things than the settings of its repository say"
 	case a.head != b.head:
 		return fmt.Sprintf("it is on commit %s, in the target on %s", a.head, b.head)
 	case a.extra != b.extra:

@@ -46,19 +46,24 @@ func (c *copying) convert(ctx context.Context) (err error) {
 	for i, tree := range v.trees {
 		todo.done[i] = tree != ""
 	}
+	if c.AllowMissing {
+		if err := todo.recall(ctx); err != nil {
+			return err
+		}
+	}
 	c.origin.tree = v.treeOf(c.origin)
 	steps := pullSteps(ctx, todo)
 	defer steps.stop()
 	for {
-		change, err := steps.change()
-		if err == nil && change != nil {
-			err = v.build(ctx, change, steps)
+		step, err := steps.change()
+		if err == nil && step.treeChange != nil {
+			err = v.build(ctx, step.treeChange, steps)
 		}
 		if err != nil {
 			// What is durable need not be made again.
 			return errors.Join(err, v.write(context.WithoutCancel(ctx)))
 		}
-		if change == nil {
+		if step.treeChange == nil {
 			break
 		}
 	}
@@ -77,7 +82,7 @@ func (v *conversion) whole() error {
 }
 
 // build makes one tree.
-func (v *conversion) build(ctx context.Context, change *treeChange, s steps) error {
+func (v *conversion) build(ctx context.Context, change *treeChange, s *steps) error {
 	metarange := v.origin.history.metaranges[change.tree]
 	changes := iterate(v.changes(change, s))
 	tree, err := v.to.ApplyTree(ctx, v.tree(change.base), changes)
@@ -110,23 +115,6 @@ func (v *conversion) write(ctx context.Context) error {
 	err := kv.SetMany(ctx, v.records().kv, []byte(Partition), v.notes)
 	v.notes, v.last = v.notes[:0], now()
 	return wrapf(err, "note what trees became")
-}
-
-// losses returns what an earlier run has left out. If nothing may be left out any more, what it has made must be made anew.
-func (c *copying) losses(ctx context.Context) (*losses, error) {
-	reasons, err := c.records().losses(ctx, c.note.Uid)
-	if err != nil {
-		return nil, err
-	}
-	l := &losses{reasons: reasons}
-	if c.AllowMissing {
-		l.note = func(ctx context.Context, id, reason string) error {
-			return c.records().putLoss(ctx, c.note.Uid, id, &migratepb.LostFileData{Repository: c.note.Repository, Reason: reason})
-		}
-	} else if len(reasons) > 0 {
-		return nil, errChangedBelow
-	}
-	return l, nil
 }
 
 // treeOf returns the function that gives an origin the trees of its commits.

@@ -5,6 +5,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rs/xid"
 
@@ -27,7 +28,11 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 	}
 	rows := r.rowsOf(row.id)
 	if complete {
-		r.count(func(rep *Report) { rep.AlreadyThere++ })
+		lost, err := r.records().lostOf(ctx, note.Uid)
+		if err != nil {
+			return err
+		}
+		r.count(func(rep *Report) { rep.AlreadyThere, rep.Lost = rep.AlreadyThere+1, append(rep.Lost, lost...) })
 		r.advance(rows, 1)
 		return nil
 	}
@@ -61,10 +66,9 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 	}
 	if err != nil {
 		// The writes under way end here; what they leave is taken up again.
-		_ = c.to.Flush(context.WithoutCancel(ctx))
-		return err
+		return errors.Join(err, c.to.Flush(context.WithoutCancel(ctx)))
 	}
-	lost, err := r.records().lostOf(ctx, o.id, c.note.Uid)
+	lost, err := r.records().lostOf(ctx, c.note.Uid)
 	if err != nil {
 		return err
 	}
@@ -76,6 +80,45 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 		}
 	})
 	r.advance(rows-c.told, 1)
+	return nil
+}
+
+// checkThere makes sure that the target's block storage is the one in which earlier runs have put the files of repositories that they have completed: one root of each is enough to tell.
+func (r *running) checkThere(ctx context.Context, rows []repositoryRow) error {
+	for _, row := range rows {
+		note, err := r.records().repository(ctx, row.id)
+		if err != nil {
+			return err
+		}
+		complete, err := r.isComplete(ctx, row.id, note)
+		if err == nil && complete {
+			err = r.checkRoot(ctx, graveler.RepositoryID(row.id))
+		}
+		if err != nil {
+			return fmt.Errorf("repository %s, which an earlier run has carried over: %w", row.id, err)
+		}
+	}
+	return nil
+}
+
+// checkRoot reads the root of a tree that a branch of a repository shows: retention keeps that.
+func (r *running) checkRoot(ctx context.Context, id graveler.RepositoryID) error {
+	repo, err := r.refs().GetRepository(ctx, id)
+	if err != nil {
+		return err
+	}
+	for b, err := range r.refs().ScanBranches(ctx, repo, "") {
+		if err != nil {
+			return err
+		}
+		c, err := r.refs().GetCommit(ctx, repo, b.Head)
+		if err != nil {
+			return fmt.Errorf("branch %s: %w", b.ID, err)
+		}
+		if c.Tree != r.emptyTree() {
+			return r.Graveler.CheckRoot(ctx, repo.Namespace, c.Tree)
+		}
+	}
 	return nil
 }
 
@@ -140,11 +183,11 @@ func (r *running) takeUp(ctx context.Context, o *origin, note *migratepb.Migrate
 		place.UID = note.Uid
 		to, err := r.Graveler.ResumeLoad(ctx, graveler.RepositoryID(o.id), place)
 		switch {
-		case err == nil && to.Repository().Adopting == place.InPlace:
+		case err == nil && to.Repository().Adopting == place.InPlace && note.Namespace == o.namespace:
 			c := newCopying(r, o, to, note)
 			c.takenUp = true
 			return c, nil
-		case err == nil: // what is there was to do otherwise with the files
+		case err == nil: // what is there was to do otherwise with the files, or is of files elsewhere, which entries may name
 			if err := to.Abort(ctx); err != nil {
 				return nil, err
 			}
@@ -167,7 +210,7 @@ func (r *running) start(ctx context.Context, o *origin, place graveler.LoadParam
 	if err != nil {
 		return nil, err
 	}
-	note := &migratepb.MigratedRepositoryData{Repository: o.id, Uid: xid.New().String()}
+	note := &migratepb.MigratedRepositoryData{Repository: o.id, Uid: xid.New().String(), Namespace: o.namespace}
 	if err := r.records().putRepository(ctx, note); err != nil {
 		return nil, err
 	}

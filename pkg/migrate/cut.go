@@ -9,6 +9,7 @@ import (
 
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
+	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
 )
 
 // Cutover makes the SQL side read-only to this program (see package cutover), and with back writable again. It returns the marker as it is then, nil for none. It waits for the writes under way, and may be repeated.
@@ -19,7 +20,14 @@ func Cutover(ctx context.Context, url string, back bool) (m *cutover.Marker, err
 	}
 	defer func() { err = errors.Join(wrapf(err, "source %s", kv.Redact(url)), s.close(ctx)) }()
 	if s.lakeFS {
-		return nil, fmt.Errorf("%w: lakeFS does not know the marker, which makes tables read-only to this program alone", ErrInvalidSource)
+		return nil, ErrNoCutover
+	}
+	version, err := lakefs.Version(ctx, s.main.conn)
+	if err != nil {
+		return nil, err
+	}
+	if version > 0 && !back {
+		return nil, fmt.Errorf("%w: the database has its table %s", ErrNoCutover, kvTable)
 	}
 	if err := s.checkSchema(ctx); err != nil {
 		return nil, err

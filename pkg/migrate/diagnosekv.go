@@ -47,7 +47,7 @@ func (k keyValue) diagnose(ctx context.Context) (*KVDiagnosis, error) {
 }
 
 func (k keyValue) diagnoseRepositories(ctx context.Context, d *KVDiagnosis) error {
-	known := map[string]bool{lakefs.RepositoriesPartition: true, internalPartition: true}
+	known := map[string]bool{lakefs.RepositoriesPartition: true, lakefs.InternalPartition: true}
 	var repositories []lakefs.Repository
 	for r, err := range k.Repositories(ctx) {
 		switch {

@@ -38,6 +38,14 @@ var (
 	ErrSharedNamespace = errors.New("two repositories have one storage namespace")
 	// ErrConverted: files of lakeFS were to be taken over.
 	ErrConverted = errors.New("files of lakeFS are converted, and cannot be taken over")
+	// ErrNoLakeFS: a database that is named as one of lakeFS has nothing of it.
+	ErrNoLakeFS = errors.New("the database has neither the table kv, with the schema version that lakeFS notes in it, nor the tables that lakeFS had before")
+	// ErrNoFiles: a repository of lakeFS has trees, and no file is where its files are looked for.
+	ErrNoFiles = errors.New("there is no file of the repository")
+	// ErrInvalidBlocks: what names the place of the files of lakeFS is no URL that can be opened.
+	ErrInvalidBlocks = errors.New("invalid place of range files (--from-blocks)")
+	// ErrNoCutover: a database that lakeFS keeps cannot be cut over.
+	ErrNoCutover = errors.New("lakeFS does not know the marker of a cutover, and goes on writing: stop it, or take its right to write in the database away")
 	// ErrUnreachable: the server that has the source cannot be reached, or lets nobody in.
 	ErrUnreachable = errors.New("no connection to PostgreSQL")
 	// ErrInvalidSource: what names the source is no URL of a PostgreSQL database.

@@ -62,7 +62,7 @@ func TestTreesOfAFormatThatSomebodyReadsAreConverted(t *testing.T) {
 
 	format := &wordFormat{}
 	m := s.migration(t)
-	m.Formats = []migrate.TreeFormat{format}
+	m.Formats = []migrate.KnownFormat{format}
 	_, err = m.Run(t.Context())
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"range of a", "range of b", "range of c"}, format.opened, "each range is read once")
@@ -98,7 +98,7 @@ func TestVerifyComparesEntriesOfConvertedTrees(t *testing.T) {
 	s := newSides(t, p)
 	s.exec(t, "UPDATE graveler_commits SET meta_range_id = CASE WHEN parents IS NULL OR parents = '{}' THEN 'words:a' WHEN meta_range_id = '' THEN 'words:a b' ELSE 'words:a b c' END")
 	m := s.migration(t)
-	m.Formats = []migrate.TreeFormat{&wordFormat{}}
+	m.Formats = []migrate.KnownFormat{&wordFormat{}}
 	_, err := m.Run(t.Context())
 	require.NoError(t, err)
 	for want, format := range map[string]*wordFormat{
@@ -123,7 +123,7 @@ func TestVerifyComparesEntriesOfConvertedTrees(t *testing.T) {
 		":c: in the target it is another than before": {leave: "c"},
 		":b: in the target it is another than before": {leave: "b"},
 	} {
-		m.Formats = []migrate.TreeFormat{format}
+		m.Formats = []migrate.KnownFormat{format}
 		v, err := m.Verify(t.Context())
 		require.NoError(t, err)
 		var found []string

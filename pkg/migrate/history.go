@@ -38,6 +38,12 @@ func readHistory(rows iter.Seq2[commitRow, error], began int64, trees bool, bad 
 	places := map[string]int32{}
 	var parents []commitHash
 	for row, err := range rows {
+		if record := badRecord(err); record != nil {
+			if err := bad(record.Key, record.Reason); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

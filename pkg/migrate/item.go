@@ -5,6 +5,7 @@ package migrate
 import (
 	"cmp"
 	"encoding/binary"
+	"strconv"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
@@ -39,6 +40,9 @@ type item struct {
 	move     graveler.Move     // of a branch its last one
 	value    *graveler.Value
 	hidden   bool // a branch that listings leave out
+	// What the record of a branch says of the settings of its repository.
+	protected graveler.Actions
+	readOnly  bool
 	// extra is what a branch has that no migrated one has: sealed items or a base.
 	extra int
 }
@@ -83,8 +87,9 @@ func (i *item) append(b []byte) []byte {
 		text(string(i.head))
 		b = appendMove(b, i.move)
 		b = binary.AppendUvarint(b, uint64(i.extra))
-		if i.hidden {
-			b = append(b, 1)
+		b = binary.AppendUvarint(b, uint64(i.protected))
+		for _, is := range []bool{i.hidden, i.readOnly} {
+			b = strconv.AppendBool(b, is)
 		}
 	case moveItem:
 		b = appendMove(b, i.move)

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -19,9 +20,6 @@ import (
 
 // kvTable has all rows of lakeFS since it keeps them as keys and values.
 const kvTable = "kv"
-
-// internalPartition has the version.
-const internalPartition = "kv-internal-metadata"
 
 // keyValue is the layout of lakeFS's kv table.
 type keyValue struct {
@@ -51,12 +49,15 @@ func (k keyValue) repositories(ctx context.Context) iter.Seq2[repositoryRow, err
 	return func(yield func(repositoryRow, error) bool) {
 		for r, err := range k.Repositories(ctx) {
 			row := repositoryRow{id: r.ID, namespace: r.Namespace, defaultBranch: r.DefaultBranch, uid: r.UID, created: r.CreatedAt, readOnly: r.ReadOnly}
-			if !r.InDeletion && !yield(row, err) {
+			if err = k.inTable(settingItem, "", err); !r.InDeletion && !yield(row, err) {
 				return
 			}
 		}
 	}
 }
+
+// protectionKey is what protection rules are kept under, for people.
+const protectionKey = "settings/protected_branches"
 
 // globSigns mean something in lakeFS's patterns, and nothing in ours, which would protect other branches, or none.
 const globSigns = `[]{}\`
@@ -88,6 +89,7 @@ func ourPatterns(pattern string) ([]string, bool) {
 const maxPatterns = 1000
 
 func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsRow, err error) {
+	defer func() { err = k.inTable(settingItem, repo.id, err) }()
 	if s.metadata, err = k.Metadata(ctx, repo.record()); err != nil {
 		return s, err
 	}
@@ -102,7 +104,7 @@ func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsR
 		}
 		patterns, ok := ourPatterns(r.Pattern)
 		if !ok {
-			s.badRules = fmt.Errorf("%w: branches are protected by the pattern %q, in which more than * and ? stands for other characters", graveler.ErrInvalidValue, r.Pattern)
+			s.badRules = fmt.Errorf("%w: branches are protected by the pattern %q, in which more than * and ? stands for other characters: change it in lakeFS, and protect the branches here after the run", graveler.ErrInvalidValue, r.Pattern)
 		}
 		for _, p := range patterns {
 			s.protect(p, forbid)
@@ -112,7 +114,7 @@ func (k keyValue) settings(ctx context.Context, repo repositoryRow) (s settingsR
 }
 
 func (k keyValue) branches(ctx context.Context, repo repositoryRow) iter.Seq2[branchRow, error] {
-	return converted(k.Branches(ctx, repo.record()), func(b lakefs.Branch) branchRow {
+	return converted(k, branchItem, repo.id, k.Branches(ctx, repo.record()), func(b lakefs.Branch) branchRow {
 		tokens := slices.DeleteFunc(append([]string{b.Token}, b.Sealed...), func(token string) bool { return token == "" })
 		if b.Token == "" {
 			tokens = nil // which is refused
@@ -122,11 +124,11 @@ func (k keyValue) branches(ctx context.Context, repo repositoryRow) iter.Seq2[br
 }
 
 func (k keyValue) tags(ctx context.Context, repo repositoryRow) iter.Seq2[tagRow, error] {
-	return converted(k.Tags(ctx, repo.record()), func(t lakefs.Tag) tagRow { return tagRow{t.ID, t.Commit} })
+	return converted(k, tagItem, repo.id, k.Tags(ctx, repo.record()), func(t lakefs.Tag) tagRow { return tagRow{t.ID, t.Commit} })
 }
 
 func (k keyValue) commits(ctx context.Context, repo repositoryRow) iter.Seq2[commitRow, error] {
-	return converted(k.Commits(ctx, repo.record()), func(c lakefs.Commit) commitRow {
+	return converted(k, commitItem, repo.id, k.Commits(ctx, repo.record()), func(c lakefs.Commit) commitRow {
 		return commitRow{
 			id: c.ID, committer: c.Committer, message: c.Message, tree: c.Metarange, created: c.CreatedAt, metadata: c.Metadata, parents: c.Parents, version: c.Version,
 		}
@@ -143,17 +145,34 @@ func (k keyValue) commitLinks(ctx context.Context, repo repositoryRow) iter.Seq2
 }
 
 func (k keyValue) staged(ctx context.Context, tokens []string) iter.Seq2[stagedRow, error] {
-	return converted(k.Staged(ctx, tokens...), func(s lakefs.Staged) stagedRow { return stagedRow{s.Key, s.Identity, s.Data} })
+	return converted(k, entryItem, "", k.Staged(ctx, tokens...), func(s lakefs.Staged) stagedRow { return stagedRow{s.Key, s.Identity, s.Data} })
 }
 
-func converted[From, To any](rows iter.Seq2[From, error], convert func(From) To) iter.Seq2[To, error] {
+// converted gives the records of a repository as rows.
+func converted[From, To any](k keyValue, kind kind, repo string, records iter.Seq2[From, error], convert func(From) To) iter.Seq2[To, error] {
 	return func(yield func(To, error) bool) {
-		for row, err := range rows {
-			if !yield(convert(row), err) {
+		for record, err := range records {
+			if !yield(convert(record), k.inTable(kind, repo, err)) {
 				return
 			}
 		}
 	}
+}
+
+// inTable makes of a record that cannot be read a row that cannot be carried over. Others come behind it.
+func (k keyValue) inTable(kind kind, repo string, err error) error {
+	if record := (*lakefs.RecordError)(nil); errors.As(err, &record) {
+		return &RowError{Table: k.table(kind), Repository: repo, Key: record.Key, Reason: err}
+	}
+	return err
+}
+
+// badRecord returns what inTable has made, nil of any other error.
+func badRecord(err error) *RowError {
+	if row := (*RowError)(nil); errors.Is(err, lakefs.ErrInvalidRecord) && errors.As(err, &row) {
+		return row
+	}
+	return nil
 }
 
 func (k keyValue) countStaged(ctx context.Context, tokens []string) (n int64, err error) {
@@ -177,7 +196,7 @@ func (k keyValue) suspects(ctx context.Context, owned func(string) bool, valueBy
 		v.data = staged.Data
 		return v, nil
 	}
-	const sql = "SELECT partition_key, key, value FROM kv WHERE octet_length(key) > $1 OR octet_length(key) = 0 OR octet_length(value) > $2"
+	const sql = `SELECT partition_key, key, value FROM kv WHERE octet_length(key) > $1 OR octet_length(key) = 0 OR substring(key FROM 1 FOR 1) = '\x00' OR octet_length(value) > $2`
 	return ownedRows(rowsOf(ctx, k.connection, kvTable, scan, sql, graveler.MaxKeyBytes, valueBytes), owned)
 }
 
@@ -206,8 +225,11 @@ func (k keyValue) leftBehind(ctx context.Context, owned func(string) bool) iter.
 
 func (k keyValue) eachLeft(ctx context.Context, owned func(string) bool, emit func(LeftBehind) bool) error {
 	var inUse []string
-	uses := map[string]bool{lakefs.RepositoriesPartition: true, internalPartition: true}
+	uses := map[string]bool{lakefs.RepositoriesPartition: true, lakefs.InternalPartition: true} // which has the version
 	for r, err := range k.Repositories(ctx) {
+		if errors.Is(err, lakefs.ErrInvalidRecord) {
+			continue // whoever reads the repositories has found it
+		}
 		if err != nil {
 			return err
 		}
@@ -230,7 +252,30 @@ func (k keyValue) eachLeft(ctx context.Context, owned func(string) bool, emit fu
 			return nil
 		}
 	}
-	return k.otherKeys(ctx, inUse, emit)
+	if err := k.otherKeys(ctx, inUse, emit); err != nil {
+		return err
+	}
+	return k.olderTables(ctx, emit)
+}
+
+// olderTables counts what lakeFS has left in the tables that it had before.
+func (k keyValue) olderTables(ctx context.Context, emit func(LeftBehind) bool) error {
+	for _, table := range tableNames() {
+		exists, err := k.hasTable(ctx, table)
+		if err != nil {
+			return err
+		}
+		l := LeftBehind{Table: table}
+		if exists {
+			if err := k.conn.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&l.Rows); err != nil {
+				return fmt.Errorf("count %s: %w", table, err)
+			}
+		}
+		if l.Rows > 0 && !emit(l) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // otherKeys counts the keys that are not read, in the partitions that are.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/moraine-store/moraine/pkg/block"
@@ -20,6 +21,21 @@ type lakeFSTrees struct {
 
 	mu   sync.Mutex
 	open map[string]*lakefs.Files
+}
+
+// checkSourceBlocks returns ErrInvalidBlocks for a place of files that no driver at hand opens.
+func (m *Migration) checkSourceBlocks() error {
+	if m.SourceBlocks == "" {
+		return nil
+	}
+	scheme, _, ok := strings.Cut(m.SourceBlocks, ":")
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %s has no scheme, such as file: in file:PATH", ErrInvalidBlocks, quoted(m.SourceBlocks))
+	case m.BlockEngines[scheme] == nil:
+		return fmt.Errorf("%w: this program has no driver for %s: copy the files to a directory, and name that, as file:PATH", ErrInvalidBlocks, quoted(scheme))
+	}
+	return nil
 }
 
 func newLakeFSTrees(base string, engines block.Engines) *lakeFSTrees {
@@ -44,15 +60,6 @@ func (t *lakeFSTrees) files(ctx context.Context, namespace string) (*lakefs.File
 		t.open[namespace] = f
 	}
 	return f, err
-}
-
-// Name implements [TreeFormat].
-func (*lakeFSTrees) Name() string { return "lakeFS" }
-
-// Recognizes implements [TreeFormat].
-func (t *lakeFSTrees) Recognizes(ctx context.Context, namespace, metarange string) (bool, error) {
-	_, err := t.Ranges(ctx, namespace, metarange)
-	return err == nil, err
 }
 
 // Ranges implements [TreeFormat].
@@ -88,28 +95,44 @@ func (t *lakeFSTrees) Entries(ctx context.Context, namespace string, r Range) ([
 			return nil, fmt.Errorf("range %s: %w", r.ID, err)
 		}
 		entries[i] = graveler.Entry{Key: record.Key, Value: &values[i]}
-		if err := graveler.ValidateEntry(entries[i]); err != nil {
+		if err := errors.Join(graveler.ValidateEntry(entries[i]), checkObjectKey(record.Key)); err != nil {
 			return nil, fmt.Errorf("range %s, entry %s: %w", r.ID, quoted(string(record.Key)), err)
 		}
 	}
 	return entries, nil
 }
 
-// asCorrupt marks what AllowMissing is about.
+// asCorrupt marks what AllowMissing is about. A file that has its ID and still cannot be understood is none of that: nothing of it is lost.
 func asCorrupt(err error) error {
-	if errors.Is(err, lakefs.ErrMissing) || errors.Is(err, lakefs.ErrDamaged) {
-		return fmt.Errorf("%w: %w", graveler.ErrCorrupt, err)
+	if errors.Is(err, lakefs.ErrMissing) || errors.Is(err, lakefs.ErrDamaged) && !errors.Is(err, lakefs.ErrIntact) {
+		return corruptSource{err}
 	}
 	return err
 }
 
+// corruptSource is graveler.ErrCorrupt without saying so: it is no data of the target that is.
+type corruptSource struct{ error }
+
+func (c corruptSource) Unwrap() []error { return []error{c.error, graveler.ErrCorrupt} }
+
 // lakeFSEntry returns the entry that a row of lakeFS stages.
 func lakeFSEntry(row stagedRow, namespace string) (graveler.Entry, error) {
 	e, err := row.entry()
+	if err == nil {
+		err = checkObjectKey(row.key)
+	}
 	if err != nil || e.Value == nil {
 		return e, err
 	}
 	v, err := lakefs.Value(lakefs.Record{Key: row.key, Identity: row.identity, Data: row.data}, namespace)
 	e.Value = &v
 	return e, err
+}
+
+// checkObjectKey refuses the keys under which the catalog keeps what is not an object as lakeFS knows it.
+func checkObjectKey(key []byte) error {
+	if len(key) > 0 && key[0] == 0 {
+		return fmt.Errorf("%w: key %s: those that begin with a zero byte are reserved", graveler.ErrInvalidValue, quoted(string(key)))
+	}
+	return nil
 }

@@ -23,6 +23,8 @@ type Migration struct {
 	BlockEngines block.Engines
 	// AllowMissing leaves range files of lakeFS that are missing or damaged out, and their entries with them; of a metarange all of its tree. What is lost is noted in the target: see Status. Otherwise a run stops there.
 	AllowMissing bool
+	// AllLost are the repositories of lakeFS of which AllowMissing may find no file at all. Others of which there is none are refused: the files are rather elsewhere.
+	AllLost []string
 	// KV is the target, and Graveler the versioned store on it.
 	KV       kv.Store
 	Graveler *graveler.Graveler
@@ -32,7 +34,7 @@ type Migration struct {
 	// into a folder of the repository's own, and both sides live on side by side.
 	InPlace bool
 	// Formats read the trees of repositories whose metaranges are not Moraine's own files. That of lakeFS need not be among them.
-	Formats []TreeFormat
+	Formats []KnownFormat
 	// Workers is how many repositories are read at a time, each over its own connection; 0: 4.
 	Workers int
 	// Progress, if it is not nil, is told now and then how far Run or Verify has come, by one goroutine at a time.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
@@ -83,6 +84,12 @@ func ownTree(metarange string, emptyTree graveler.MetaRangeID) graveler.MetaRang
 
 func (o *origin) readBranches(ctx context.Context, note noteRow) error {
 	for row, err := range o.layout.branches(ctx, o.repositoryRow) {
+		if bad := badRecord(err); bad != nil {
+			if err := note(bad); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -196,7 +203,7 @@ func (o *origin) documents(ctx context.Context) ([]graveler.Setting, error) {
 		return nil
 	}
 	if row.badRules != nil {
-		return nil, o.rowError(settingItem, "", row.badRules)
+		return nil, o.rowError(settingItem, protectionKey, row.badRules)
 	}
 	if len(row.rules) > 0 {
 		if err := add(graveler.ProtectionSetting(row.rules)); err != nil {
@@ -230,6 +237,9 @@ func (o *origin) tagItems(ctx context.Context, emit func(*item) bool) error {
 func (o *origin) taggedCommit(row tagRow) (int32, error) {
 	if err := graveler.ValidateTagID(graveler.TagID(row.id)); err != nil {
 		return 0, err
+	}
+	if _, taken := slices.BinarySearchFunc(o.branches, row.id, func(b originBranch, name string) int { return strings.Compare(b.name, name) }); taken {
+		return 0, errors.New("there is a branch of that name")
 	}
 	id, err := parseCommitID(row.commit)
 	at := o.history.find(id)
@@ -289,15 +299,20 @@ func (o *origin) commit(row commitRow, at int32) (*graveler.Commit, error) {
 }
 
 func (o *origin) branchItems(ctx context.Context, emit func(*item) bool) error {
+	settings, err := o.settings(ctx, o.repositoryRow)
+	if err != nil {
+		return err
+	}
 	if o.root != nil {
 		m := graveler.Move{Time: o.root.LogTime, Op: graveler.OpCreate, New: o.root.ID}
-		emit(&item{kind: branchItem, branch: o.defaultBranch, head: o.root.ID, move: m})
+		emit(&item{kind: branchItem, branch: o.defaultBranch, head: o.root.ID, move: m, protected: graveler.Forbidden(settings.rules, graveler.BranchID(o.defaultBranch)), readOnly: o.readOnly})
 		return nil
 	}
 	for _, b := range o.branches {
 		chain := o.history.chain(b.start, b.head)
 		last := len(chain) - 1
-		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.id(b.head), hidden: b.hidden, move: o.history.move(chain, last)}) {
+		forbidden := graveler.Forbidden(settings.rules, graveler.BranchID(b.name))
+		if !emit(&item{kind: branchItem, branch: b.name, head: o.history.id(b.head), hidden: b.hidden, move: o.history.move(chain, last), protected: forbidden, readOnly: o.readOnly}) {
 			return nil
 		}
 		for i := range last {

@@ -14,6 +14,7 @@ import (
 
 // Plan says what a migration would carry over, and what stands in its way.
 type Plan struct {
+	Layout        string // how the source keeps its rows, for people
 	SchemaVersion int64
 	Repositories  []PlannedRepository
 	Rows          int64 // to carry over
@@ -126,7 +127,7 @@ func (m *Migration) Plan(ctx context.Context) (Plan, error) {
 // plan looks at everything, or keeps what it reads of the histories for a run, up to keptCommits.
 func (m *Migration) plan(ctx context.Context, s *source, everything bool) (*planning, error) {
 	p := &planning{Migration: m, source: s, r: s.main, everything: everything, keep: keptCommits, origins: map[string]*origin{}, owners: map[string]tokenOwner{}}
-	p.SchemaVersion = s.version
+	p.Layout, p.SchemaVersion = s.name, s.version
 	for _, step := range []func(context.Context) error{p.target, p.repositories, p.leftBehind, p.stagedRows, p.size} {
 		if err := step(ctx); err != nil {
 			return &planning{}, err
@@ -191,6 +192,10 @@ func (p *planning) repositories(ctx context.Context) error {
 	p.folders = map[string]string{}
 	var rows []repositoryRow
 	for row, err := range p.r.repositories(ctx) {
+		if bad := badRecord(err); bad != nil {
+			p.note(bad)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/moraine-store/moraine/pkg/catalog"
@@ -43,15 +41,16 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 	} else if err != nil {
 		return err
 	}
-	shown := map[int32]bool{} // trees
+	shown := map[int32][]string{} // by tree what shows it
 	for _, b := range o.branches {
-		shown[o.history.commits[b.head].tree] = true
+		tree := o.history.commits[b.head].tree
+		shown[tree] = append(shown[tree], "branch "+b.name)
 	}
 	if planned.Tags, err = p.tags(ctx, o, shown); err != nil {
 		return err
 	}
 	delete(shown, noTree)
-	if err := p.trees(ctx, o, slices.Sorted(maps.Keys(shown))); err != nil {
+	if err := p.trees(ctx, o, shown); err != nil {
 		return err
 	}
 	if planned.Staged, err = p.r.countStaged(ctx, p.tokens(o)); err != nil {
@@ -92,8 +91,12 @@ func (p *planning) inTarget(ctx context.Context, id string) (there, begun bool, 
 }
 
 // tags looks at the tags, and adds the trees that they show.
-func (p *planning) tags(ctx context.Context, o *origin, shown map[int32]bool) (n int64, err error) {
+func (p *planning) tags(ctx context.Context, o *origin, shown map[int32][]string) (n int64, err error) {
 	for row, err := range o.tags(ctx, o.repositoryRow) {
+		if bad := badRecord(err); bad != nil {
+			p.note(bad)
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -103,7 +106,8 @@ func (p *planning) tags(ctx context.Context, o *origin, shown map[int32]bool) (n
 			p.note(o.rowError(tagItem, row.id, err))
 			continue
 		}
-		shown[o.history.commits[at].tree] = true
+		tree := o.history.commits[at].tree
+		shown[tree] = append(shown[tree], "tag "+row.id)
 	}
 	return n, nil
 }
@@ -125,7 +129,7 @@ func (p *planning) commits(ctx context.Context, repo repositoryRow) iter.Seq2[co
 }
 
 // trees looks at the roots of the trees that branches and tags show, of lakeFS also at other files, and at the namespace that they are in.
-func (p *planning) trees(ctx context.Context, o *origin, shown []int32) error {
+func (p *planning) trees(ctx context.Context, o *origin, shown map[int32][]string) error {
 	if p.source.trees != nil {
 		p.ownFolder(o, strings.TrimRight(o.namespace, "/"), func(other string) error {
 			return fmt.Errorf("%w: %s is that of %s, too", ErrSharedNamespace, place(o.namespace), other)

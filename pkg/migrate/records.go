@@ -108,7 +108,7 @@ func (r records) migration(ctx context.Context, source string) (*migratepb.Migra
 	case err != nil || !found:
 		return nil, err
 	case source != "" && m.Source != source:
-		return nil, fmt.Errorf("%w: it was migrated from database %s, and this is %s", ErrTargetTaken, m.Source, source)
+		return nil, fmt.Errorf("%w: it was migrated from database %s, and this is %s (name, server, and numbers of database and table): one that was restored or moved counts as another, since nothing tells that it has the same", ErrTargetTaken, m.Source, source)
 	}
 	return m, nil
 }

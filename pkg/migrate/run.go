@@ -23,7 +23,7 @@ type Report struct {
 	AlreadyThere int    // repositories that an earlier run completed
 	Rows         int64  // that were written
 	Trees        int64  // that were converted
-	Lost         []Lost // files that were left out, of all repositories that this run has completed
+	Lost         []Lost // files that were left out, of all repositories that are complete
 }
 
 // Run carries over every repository of the source that is not yet complete in the target, as of one instant. It plans first, and refuses what the plan finds (Plan.Err) before it writes anything. Nobody sees a repository before it is complete and
@@ -92,6 +92,9 @@ func (r *running) run(ctx context.Context) (err error) {
 		inSource[row.id] = true
 	}
 	if err := r.removeGone(ctx, inSource); err != nil {
+		return err
+	}
+	if err := r.checkThere(ctx, rows); err != nil {
 		return err
 	}
 	return r.copyAll(ctx, rows)

@@ -26,6 +26,7 @@ type source struct {
 	main    *reader
 	on      func(connection) layout // how the rows are laid out
 	version int64                   // of that
+	name    string                  // of the layout, for people
 	id      string                  // which database it is
 	snap    string
 	trees   *lakeFSTrees // nil: not of lakeFS
@@ -33,6 +34,9 @@ type source struct {
 
 // openSource connects, makes sure that what is there is of a known version, and takes the snapshot.
 func (m *Migration) openSource(ctx context.Context) (*source, error) {
+	if err := m.checkSourceBlocks(); err != nil {
+		return nil, err
+	}
 	s, err := connectSource(ctx, m.Source)
 	if err != nil {
 		return nil, err
@@ -121,6 +125,9 @@ func (s *source) checkSchema(ctx context.Context) error {
 	}
 	for _, find := range layouts {
 		found, err := find(ctx, s.main.connection)
+		if s.lakeFS && errors.Is(err, ErrMissingTable) {
+			err = fmt.Errorf("%w: %w", ErrNoLakeFS, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -128,12 +135,17 @@ func (s *source) checkSchema(ctx context.Context) error {
 			continue
 		}
 		s.on, s.version, s.main.layout = found.on, found.version, found.on(s.main.connection)
+		s.name = "tables"
+		if found.table == kvTable {
+			s.name = "table " + kvTable
+		}
 		prefix := ""
 		if s.lakeFS {
-			prefix = "lakefs:" // the same tables become something else
+			prefix, s.name = "lakefs:", "lakeFS, "+s.name // the same tables become something else
 		}
-		// The database and the table in it; a name alone could be that of another.
-		const which = "SELECT format('%s%s:%s:%s', $1::text, current_database(), (SELECT oid FROM pg_database WHERE datname = current_database()), to_regclass($2)::oid)"
+		// The server, the database and the table in it. A name alone could be that of another, and numbers those of another server that was set up by the same script.
+		const which = `SELECT format('%s%s:%s:%s:%s', $1::text, current_database(), (SELECT system_identifier FROM pg_control_system()),
+			(SELECT oid FROM pg_database WHERE datname = current_database()), to_regclass($2)::oid)`
 		return wrapf(s.main.conn.QueryRow(ctx, which, prefix, found.table).Scan(&s.id), "ask which database it is")
 	}
 	return nil // findTables has said what is missing

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/moraine-store/moraine/pkg/graveler"
 	"github.com/moraine-store/moraine/pkg/migrate/migratepb"
 )
 
@@ -32,17 +33,23 @@ type RepositoryStatus struct {
 
 // Lost is a range file, or a metarange with all of its tree, that a run with AllowMissing has left out, or would.
 type Lost struct {
-	Repository string
-	File       string // its ID
-	Reason     string
+	Repository  string
+	File        string // its ID
+	Reason      string
+	Entries     int64             // of a range; 0: it is a metarange
+	First, Last []byte            // keys of a range
+	Commit      graveler.CommitID // one that has it
+	// A plan that looks at all trees says how many commits have it, and which branches and tags show it, the first of them.
+	Commits int
+	Refs    []string
 }
 
 // lostOf lists what was left out of a copy of a repository, by ID.
-func (r records) lostOf(ctx context.Context, repo, uid string) ([]Lost, error) {
-	reasons, err := r.losses(ctx, uid)
+func (r records) lostOf(ctx context.Context, uid string) ([]Lost, error) {
+	files, err := r.losses(ctx, uid)
 	var lost []Lost
-	for _, id := range slices.Sorted(maps.Keys(reasons)) {
-		lost = append(lost, Lost{Repository: repo, File: id, Reason: reasons[id]})
+	for _, id := range slices.Sorted(maps.Keys(files)) {
+		lost = append(lost, files[id])
 	}
 	return lost, err
 }
@@ -62,7 +69,7 @@ func (m *Migration) Status(ctx context.Context) (Status, error) {
 		if err != nil {
 			return Status{}, err
 		}
-		lost, err := m.records().lostOf(ctx, r.Repository, r.Uid)
+		lost, err := m.records().lostOf(ctx, r.Uid)
 		if err != nil {
 			return Status{}, err
 		}

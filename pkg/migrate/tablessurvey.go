@@ -24,7 +24,7 @@ func (t tables) suspects(ctx context.Context, owned func(string) bool, valueByte
 	scan := func(rows pgx.Rows) (v suspectRow, err error) {
 		return v, rows.Scan(&v.token, &v.key, &v.identity, &v.data)
 	}
-	sql := fmt.Sprintf(`SELECT staging_token, key, identity, data FROM graveler_staging_kv WHERE octet_length(key) = 0 OR octet_length(key) > %d OR octet_length(identity) = 0
+	sql := fmt.Sprintf(`SELECT staging_token, key, identity, data FROM graveler_staging_kv WHERE octet_length(key) = 0 OR substring(key FROM 1 FOR 1) = '\x00' OR octet_length(key) > %d OR octet_length(identity) = 0
 		OR coalesce(octet_length(identity), 0) + coalesce(octet_length(data), 0) > %d OR identity IS NULL AND octet_length(data) > 0`, graveler.MaxKeyBytes, valueBytes)
 	return ownedRows(rowsOf(ctx, t.connection, stagingTable, scan, sql), owned)
 }

@@ -91,7 +91,7 @@ func (m *Migration) targetBranch(ctx context.Context, repo *graveler.Repository,
 	if b.Base != "" || b.State != graveler.BranchLive {
 		extra++
 	}
-	if !emit(&item{kind: branchItem, branch: string(b.ID), head: b.Head, hidden: b.Hidden, move: b.LastMove, extra: extra}) {
+	if !emit(&item{kind: branchItem, branch: string(b.ID), head: b.Head, hidden: b.Hidden, move: b.LastMove, extra: extra, protected: b.Protected, readOnly: b.ReadOnly}) {
 		return false, nil
 	}
 	for move, err := range m.refs().ScanMoves(ctx, repo, b.UID, 0, b.LastMove.Time-1) {

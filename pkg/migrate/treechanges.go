@@ -30,50 +30,69 @@ func (r *treeReader) tree(at int32) graveler.MetaRangeID {
 type steps struct {
 	next func() (treeStep, error, bool)
 	stop func()
+	left int // ranges of the last tree that have not come yet
 }
 
 // pullSteps has the next range read while the last one is worked on.
-func pullSteps(ctx context.Context, s *treeSteps) steps {
+func pullSteps(ctx context.Context, s *treeSteps) *steps {
 	next, stop := iter.Pull2(oneAhead(s.all(ctx)))
-	return steps{next, stop}
-}
-
-// change returns the next tree, nil after the last one.
-func (s steps) change() (*treeChange, error) {
-	step, err, more := s.next()
-	if err == nil && more && step.treeChange == nil {
-		err = errOutOfStep
-	}
-	if err != nil || !more {
-		return nil, err
-	}
-	return step.treeChange, nil
+	return &steps{next: next, stop: stop}
 }
 
 // errOutOfStep: trees and the entries behind them were not taken one by one. That would be a mistake here.
 var errOutOfStep = errors.New("entries of trees are out of step")
 
-// entries returns the entries of the next range.
-func (s steps) entries() ([]graveler.Entry, error) {
+// change returns the next tree, without one after the last. Its ranges must have been taken, or left out, before the next call.
+func (s *steps) change() (treeStep, error) {
+	if s.left > 0 {
+		return treeStep{}, errOutOfStep
+	}
 	step, err, more := s.next()
-	if err == nil && (!more || step.treeChange != nil) {
+	if err != nil || !more {
+		return treeStep{}, err
+	}
+	s.left = len(step.toRead())
+	return step, nil
+}
+
+// entries returns the entries of the next range.
+func (s *steps) entries() (treeStep, error) {
+	if s.left == 0 {
+		return treeStep{}, errOutOfStep
+	}
+	step, err, more := s.next()
+	if err == nil && !more {
 		err = errOutOfStep
 	}
-	return step.entries, err
+	s.left--
+	return step, err
+}
+
+// leave leaves out what has not come of the last tree.
+func (s *steps) leave() error {
+	for s.left > 0 {
+		if _, err := s.entries(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errStopped ends a walk that its caller wants no more of.
 var errStopped = errors.New("stopped")
 
-// newEntries gives the entries of a span in the new tree, by key.
-func (r *treeReader) newEntries(s steps, sp span, emit func(graveler.Entry) error) error {
+// newEntries gives the entries of a span in the new tree, by key, and the ranges of which the source has the file no more, if it goes on behind these.
+func (r *treeReader) newEntries(s *steps, sp span, emit func(graveler.Entry) error, unread func(Range, error) error) error {
 	for _, changed := range sp.ranges {
 		if changed.from == noTree {
-			entries, err := s.entries()
+			step, err := s.entries()
+			if err == nil && step.unread != nil {
+				err = unread(changed.Range, step.unread)
+			}
 			if err != nil {
 				return err
 			}
-			for _, e := range entries {
+			for _, e := range step.entries {
 				if err := emit(e); err != nil {
 					return err
 				}
@@ -116,7 +135,7 @@ func (w *within) seek(first, last []byte) {
 func (w *within) next() { w.ok = w.Next() && bytes.Compare(w.Item().Key, w.last) <= 0 }
 
 // changes yields what makes the new tree of the base, by key, comparing identities and data.
-func (r *treeReader) changes(c *treeChange, s steps) iter.Seq2[graveler.Entry, error] {
+func (r *treeReader) changes(c *treeChange, s *steps) iter.Seq2[graveler.Entry, error] {
 	return func(yield func(graveler.Entry, error) bool) {
 		err := r.eachChange(c, s, func(e graveler.Entry) error {
 			if !yield(e, nil) {
@@ -130,7 +149,7 @@ func (r *treeReader) changes(c *treeChange, s steps) iter.Seq2[graveler.Entry, e
 	}
 }
 
-func (r *treeReader) eachChange(c *treeChange, s steps, emit func(graveler.Entry) error) (err error) {
+func (r *treeReader) eachChange(c *treeChange, s *steps, emit func(graveler.Entry) error) (err error) {
 	it, err := r.scan(r.tree(c.base))
 	if err != nil {
 		return err
@@ -159,7 +178,7 @@ func (r *treeReader) eachChange(c *treeChange, s steps, emit func(graveler.Entry
 				}
 			}
 			return emit(e)
-		})
+		}, nil)
 		if err == nil {
 			err = remove(nil)
 		}

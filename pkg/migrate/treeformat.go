@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,19 @@ import (
 
 // TreeFormat reads trees whose files are not Moraine's own. As with ours a metarange names ranges, which hold entries, and equal IDs are equal contents. It is called from several goroutines.
 type TreeFormat interface {
-	// Name is what people call the format.
-	Name() string
-	// Recognizes reports whether a metarange in a namespace is of this format.
-	Recognizes(ctx context.Context, namespace, metarange string) (bool, error)
 	// Ranges returns the ranges of a tree, by key. A file that is missing or not what its ID says is graveler.ErrCorrupt, here and below; the error names it.
 	Ranges(ctx context.Context, namespace, metarange string) ([]Range, error)
 	// Entries returns the entries of a range, by key, after making sure that they are those that the range has.
 	Entries(ctx context.Context, namespace string, r Range) ([]graveler.Entry, error)
+}
+
+// KnownFormat is one whose trees can be told from others.
+type KnownFormat interface {
+	TreeFormat
+	// Name is what people call the format.
+	Name() string
+	// Recognizes reports whether a metarange in a namespace is of this format.
+	Recognizes(ctx context.Context, namespace, metarange string) (bool, error)
 }
 
 // Range is what a metarange says of a range.
@@ -28,6 +34,11 @@ type Range struct {
 	ID          string
 	First, Last []byte // keys
 	Count       int64  // of entries
+}
+
+// same reports whether two metaranges say the same of a range.
+func (r Range) same(o Range) bool {
+	return r.ID == o.ID && r.Count == o.Count && bytes.Equal(r.First, o.First) && bytes.Equal(r.Last, o.Last)
 }
 
 // converts reports whether trees of the source may have to be converted.

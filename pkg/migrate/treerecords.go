@@ -33,18 +33,19 @@ func (r records) trees(ctx context.Context, uid string, metaranges []string) ([]
 	return trees, nil
 }
 
-// losses returns the files of a repository that were left out, with the reasons.
-func (r records) losses(ctx context.Context, uid string) (map[string]string, error) {
-	reasons := map[string]string{}
+// losses returns the files of a repository that were left out, by ID.
+func (r records) losses(ctx context.Context, uid string) (map[string]Lost, error) {
+	files := map[string]Lost{}
 	prefix := lossesPrefix + uid + "/"
 	notes := kv.ScanMessages(ctx, r.kv, []byte(Partition), kv.ScanOptions{Prefix: []byte(prefix)}, func() *migratepb.LostFileData { return &migratepb.LostFileData{} })
 	for n, err := range notes {
 		if err != nil {
 			return nil, wrapf(err, "read which files are lost")
 		}
-		reasons[strings.TrimPrefix(string(n.Key), prefix)] = n.Message.Reason
+		id, m := strings.TrimPrefix(string(n.Key), prefix), n.Message
+		files[id] = Lost{Repository: m.Repository, File: id, Reason: m.Reason, Entries: m.Entries, First: m.First, Last: m.Last, Commit: graveler.CommitID(m.Commit)}
 	}
-	return reasons, nil
+	return files, nil
 }
 
 func (r records) putLoss(ctx context.Context, uid, id string, m *migratepb.LostFileData) error {

@@ -190,7 +190,14 @@ func (v *verifying) repository(ctx context.Context, reader *reader, row reposito
 	if err := c.run(ahead(o.items(ctx)), ahead(v.targetItems(ctx, stored)), func(rows int64) { v.advance(rows, 0) }); err != nil || t == nil {
 		return c.result, err
 	}
-	return c.result, t.compare(ctx, c)
+	if err := t.compare(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			return c.result, err
+		}
+		// The files of other repositories may be elsewhere.
+		c.add(Difference{What: "its committed entries were not compared to the end: " + err.Error()})
+	}
+	return c.result, nil
 }
 
 // compareRecords compares the records of the repositories.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"slices"
@@ -15,8 +16,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// committedEntries is the kind of what verifyingTrees compares.
-const committedEntries = "committed entries"
+// CommittedEntries is the kind of what is compared of trees that were converted: entries, wherever the tree of a commit differs from that of its main parent.
+const CommittedEntries = "committed entries"
 
 // verifyingTrees compares the trees of a repository that were converted with those of the source, entry by entry.
 //
@@ -51,18 +52,25 @@ func (v *verifying) convertedTrees(ctx context.Context, o *origin, stored *grave
 	if t.trees, err = v.records().trees(ctx, stored.UID, o.history.metaranges); err != nil {
 		return nil, err
 	}
-	t.lost, err = v.records().lostOf(ctx, o.id, stored.UID)
+	t.lost, err = v.records().lostOf(ctx, stored.UID)
 	return t, err
 }
 
 func (t *verifyingTrees) compare(ctx context.Context, c *comparing) error {
 	c.result.Lost = t.lost
-	lost := &losses{reasons: map[string]string{}}
+	lost := &losses{files: map[string]Lost{}}
 	for _, l := range t.lost {
-		lost.reasons[l.File] = l.Reason
+		lost.files[l.File] = l
+		there, err := l.readable(ctx, t.format, t.origin.namespace)
+		if err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+		if there {
+			t.differFrom(c, l.Commit, nil, "file "+l.File+" can be read now, and was left out as lost: delete the repository in the target and run again")
+		}
 	}
 	todo := newTreeSteps(t.format, t.origin, lost)
-	todo.absent = make([]bool, len(t.trees))
+	todo.goOn, todo.absent = true, make([]bool, len(t.trees))
 	for i, tree := range t.trees {
 		todo.absent[i] = tree == "" // its commits are not in the target, which was found out
 		todo.done[i] = todo.absent[i]
@@ -70,25 +78,39 @@ func (t *verifyingTrees) compare(ctx context.Context, c *comparing) error {
 	steps := pullSteps(ctx, todo)
 	defer steps.stop()
 	for {
-		change, err := steps.change()
+		step, err := steps.change()
 		if err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
-		if change == nil {
+		if step.treeChange == nil {
 			break
 		}
-		if err := t.one(ctx, c, change, steps); err != nil {
+		if err := t.step(ctx, c, step, steps); err != nil {
 			return err
 		}
 		t.advance(1, 0)
 	}
 	sum := func(side int) string { return hex.EncodeToString(t.sums[side].Sum(nil)) }
-	c.result.Kinds = append(c.result.Kinds, VerifiedKind{committedEntries, t.counts[0], t.counts[1], sum(0), sum(1)})
+	c.result.Kinds = append(c.result.Kinds, VerifiedKind{CommittedEntries, t.counts[0], t.counts[1], sum(0), sum(1)})
 	return nil
 }
 
+// step compares a tree. Files of either side that are missing or damaged are differences.
+func (t *verifyingTrees) step(ctx context.Context, c *comparing, step treeStep, s *steps) error {
+	if step.unread != nil {
+		t.differFrom(c, step.commit, nil, "the source has its tree no more: "+step.unread.Error())
+		return nil
+	}
+	err := t.one(ctx, c, step.treeChange, s)
+	if !errors.Is(err, graveler.ErrCorrupt) {
+		return err
+	}
+	t.differFrom(c, step.commit, nil, "its tree was not compared to the end: target: "+err.Error())
+	return s.leave()
+}
+
 // one compares a tree where it differs from its base, and makes sure that it does not differ elsewhere.
-func (t *verifyingTrees) one(ctx context.Context, c *comparing, change *treeChange, s steps) error {
+func (t *verifyingTrees) one(ctx context.Context, c *comparing, change *treeChange, s *steps) error {
 	it, err := t.scan(t.tree(change.tree))
 	if err != nil {
 		return err
@@ -107,39 +129,49 @@ func (t *verifyingTrees) one(ctx context.Context, c *comparing, change *treeChan
 	}
 	for d, err := range t.Graveler.DiffTrees(ctx, t.stored.ID, t.tree(change.base), t.tree(change.tree), graveler.DiffOptions{}) {
 		if err != nil {
-			return fmt.Errorf("target: %w", err)
+			return err
 		}
 		if !inSpans(change.spans, d.Key) {
-			c.differFrom(change, d.Key, "in the target it is another than before, where the source has no change")
+			t.differFrom(c, change.commit, d.Key, "in the target it is another than before, where the source has no change")
 		}
 	}
 	return nil
 }
 
 // span compares what the two sides have in a span.
-func (t *verifyingTrees) span(c *comparing, change *treeChange, s steps, sp span, there *within) error {
+func (t *verifyingTrees) span(c *comparing, change *treeChange, s *steps, sp span, there *within) error {
 	there.seek(sp.first, sp.last)
 	extra := func(below []byte) {
 		for ; there.ok && (below == nil || bytes.Compare(there.Item().Key, below) < 0); there.next() {
 			t.note(1, there.Item())
-			c.differFrom(change, there.Item().Key, "it is only in the target")
+			t.differFrom(c, change.commit, there.Item().Key, "it is only in the target")
 		}
 	}
 	err := t.newEntries(s, sp, func(e graveler.Entry) error {
 		extra(e.Key)
+		if err := there.Err(); err != nil {
+			return err
+		}
 		t.note(0, e)
 		if !there.ok || !bytes.Equal(there.Item().Key, e.Key) {
-			c.differFrom(change, e.Key, "it is not in the target")
-			return there.Err()
+			t.differFrom(c, change.commit, e.Key, "it is not in the target")
+			return nil
 		}
 		t.note(1, there.Item())
 		switch value := there.Item().Value; {
 		case !e.Value.Same(value):
-			c.differFrom(change, e.Key, "its identity differs")
+			t.differFrom(c, change.commit, e.Key, "its identity differs")
 		case !alike(e.Value, value):
-			c.differFrom(change, e.Key, "its data differs")
+			t.differFrom(c, change.commit, e.Key, "its data differs")
 		}
 		there.next()
+		return there.Err()
+	}, func(r Range, reason error) error {
+		extra(r.First)
+		for there.ok && bytes.Compare(there.Item().Key, r.Last) <= 0 { // nobody can tell any more what they should be
+			there.next()
+		}
+		t.differFrom(c, change.commit, r.First, fmt.Sprintf("the source has it, and what follows up to %s, no more: %v", quoted(string(r.Last)), reason))
 		return there.Err()
 	})
 	if err == nil {
@@ -147,6 +179,16 @@ func (t *verifyingTrees) span(c *comparing, change *treeChange, s steps, sp span
 		err = there.Err()
 	}
 	return err
+}
+
+// differFrom notes a difference in the tree of a commit, at a key or, if that is nil, in the whole of it. The digests cannot be the same then, whatever was read on both sides.
+func (t *verifyingTrees) differFrom(c *comparing, commit graveler.CommitID, key []byte, what string) {
+	name := string(commit)
+	if key != nil {
+		name += ":" + string(key)
+	}
+	c.add(Difference{Kind: CommittedEntries, Key: name, What: what})
+	t.sums[0].Write([]byte(name))
 }
 
 // note adds an entry to what is known of a side.

@@ -28,6 +28,17 @@ func migrationFlags(cmd *cobra.Command, m *migrate.Migration) *cobra.Command {
 	return sourceFlag(cmd, &m.Source)
 }
 
+// allLostFlag adds the flag that names repositories without files, and has it refused where nothing may be missing.
+func allLostFlag(cmd *cobra.Command, m *migrate.Migration) {
+	cmd.Flags().StringSliceVar(&m.AllLost, "all-lost", nil, "repositories of lakeFS of which --allow-missing may find no range file at all, with commas between them; others are refused, since their files are rather elsewhere")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if len(m.AllLost) > 0 && !m.AllowMissing {
+			return usageError{"--all-lost is for --allow-missing"}
+		}
+		return nil
+	}
+}
+
 // sourceFlag adds the flag that names the database.
 func sourceFlag(cmd *cobra.Command, from *string) *cobra.Command {
 	cmd.Flags().StringVar(from, "from", "", "URL of the PostgreSQL database: postgres://… for tables, lakefs+postgres://… for what lakeFS keeps")
@@ -42,7 +53,7 @@ func (a *app) migratePlan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan", Short: "Say what a migration would carry over, what it would refuse, and what it would leave behind",
 		Long: "Say what a migration would carry over, what it would refuse and why, what it would leave behind: rows under staging tokens that no branch has, and of repositories that do not exist; and which repositories are in the store already, complete or begun. Nothing is written. It ends with the exit code that 'run' would " +
-			"end with, 0 if nothing is refused. Of lakeFS all trees are looked at: which range files are missing, and which ones nothing needs.",
+			"end with, 0 if nothing is refused. Of lakeFS all trees are looked at: which range files are missing or too small to be whole, what is lost with them, and which ones nothing needs. Ranges are not read.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.useMigration(cmd.Context(), &m, func() error {
@@ -59,6 +70,7 @@ func (a *app) migratePlan() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "plan for 'run --in-place'")
 	cmd.Flags().BoolVar(&m.AllowMissing, "allow-missing", false, "plan for 'run --allow-missing'")
+	allLostFlag(cmd, &m)
 	return migrationFlags(cmd, &m)
 }
 
@@ -68,7 +80,7 @@ func (a *app) migrateRun() *cobra.Command {
 		Use: "run", Short: "Carry everything over, or go on with it",
 		Long: "Carry everything over as of one instant, into the store, which must be empty or this migration's own, and is made where there is none. What a plan refuses is refused before anything is written or made. No repository is seen before it is complete. When it is interrupted, run it again: " +
 			"it goes on where it was, repository by repository; what is complete stays as it is. Delete a repository to have it carried over again. While it runs nobody else should write into the store.\n\n" +
-			"The range files are copied into folders of the repositories' own. With --in-place they stay where they are and belong to the store from then on, which the tables must be cut over for. Those of lakeFS are converted, and stay as they are. A run stops at one that is missing or damaged; with --allow-missing it goes on without its entries, or in the place of a metarange with an empty tree, and notes that: 'status' shows it.",
+			"The range files are copied into folders of the repositories' own. With --in-place they stay where they are and belong to the store from then on, which the tables must be cut over for. Those of lakeFS are converted, and stay as they are. A run stops at one that is missing or damaged; with --allow-missing it goes on without its entries, or in the place of a metarange with an empty tree, and notes that: 'status' shows it, and 'verify' tells when it can be had again. A repository of which no range file is found is refused all the same, unless --all-lost names it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkWorkers(m.Workers); err != nil {
@@ -96,11 +108,15 @@ func (a *app) migrateRun() *cobra.Command {
 					AlreadyThere int   `json:"already_there"`
 					Rows         int64 `json:"rows"`
 					Trees        int64 `json:"trees_converted,omitempty"`
-				}{r.Copied, r.Resumed, r.Restarted, r.AlreadyThere, r.Rows, r.Trees}
+					LostFiles    int   `json:"lost_files,omitempty"`
+				}{r.Copied, r.Resumed, r.Restarted, r.AlreadyThere, r.Rows, r.Trees, len(r.Lost)}
 				fields := []string{"Repositories carried over", count(r.Copied), "of which gone on with", count(r.Resumed), "of which begun anew", count(r.Restarted),
 					"Repositories that were there", count(r.AlreadyThere), "Rows written", count(int(r.Rows))}
 				if r.Trees > 0 {
 					fields = append(fields, "Trees converted", count(int(r.Trees)))
+				}
+				if len(r.Lost) > 0 {
+					fields = append(fields, "But for files that were lost", count(len(r.Lost)))
 				}
 				return a.printer.record(view, fields...)
 			})
@@ -110,6 +126,7 @@ func (a *app) migrateRun() *cobra.Command {
 	cmd.Flags().BoolVar(&m.InPlace, "in-place", false, "leave the range files where they are and take them over")
 	cmd.Flags().IntVar(&m.Workers, "workers", 0, "how many repositories are read at a time, each over its own connection (0: 4)")
 	cmd.Flags().BoolVar(&m.AllowMissing, "allow-missing", false, "go on without range files of lakeFS that are missing or damaged, and note what is lost")
+	allLostFlag(cmd, &m)
 	return migrationFlags(cmd, &m)
 }
 
@@ -164,7 +181,7 @@ func (a *app) migrateCutover() *cobra.Command {
 	var back bool
 	cmd := &cobra.Command{
 		Use: "cutover", Short: "Make the tables read-only to this program, or writable again",
-		Long: "Set a marker in the database that makes the tables read-only to this program, once the writes under way have ended; with --back take it away. Other programs do not know the marker. Repeating it changes nothing.",
+		Long: "Set a marker in the database that makes the tables read-only to this program, once the writes under way have ended; with --back take it away. Other programs do not know the marker, lakeFS among them: a database that it keeps is refused. Repeating it changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := migrate.Cutover(cmd.Context(), from, back)
@@ -184,7 +201,9 @@ func (a *app) migrateCutover() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&back, "back", false, "take the marker away")
-	return sourceFlag(cmd, &from)
+	sourceFlag(cmd, &from)
+	cmd.Flags().Lookup("from").Usage = "URL of the PostgreSQL database that has the tables: postgres://…"
+	return cmd
 }
 
 // checkWorkers refuses a number that makes no sense.

@@ -4,6 +4,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -101,12 +102,16 @@ func (a *app) printPlan(p migrate.Plan) error {
 		Rows          int64   `json:"rows"`
 		RowsThere     int64   `json:"rows_there,omitempty"`
 		Bytes         int64   `json:"bytes"`
+		Layout        string  `json:"layout"`
 		SchemaVersion int64   `json:"schema_version"`
 		Problems      int     `json:"problems"`
 		Trees         int64   `json:"trees_to_convert,omitempty"`
 		Seconds       float64 `json:"estimated_seconds"`
-	}{p.Rows, p.RowsThere, p.Bytes, p.SchemaVersion, len(p.Problems) + p.MoreProblems, trees, p.Estimate.Seconds()}
-	fields := []string{"Rows to carry over", count(int(p.Rows))}
+	}{p.Rows, p.RowsThere, p.Bytes, p.Layout, p.SchemaVersion, len(p.Problems) + p.MoreProblems, trees, p.Estimate.Seconds()}
+	if len(p.Repositories) == 0 {
+		a.note("there are no repositories")
+	}
+	fields := []string{"Source", fmt.Sprintf("%s, schema version %d", p.Layout, p.SchemaVersion), "Rows to carry over", count(int(p.Rows))}
 	if p.RowsThere > 0 {
 		fields = append(fields, "Rows that are there", count(int(p.RowsThere)))
 	}
@@ -140,11 +145,14 @@ func (r refusal) Unwrap() error { return r.error }
 // printLost names a range file that is left out.
 func (a *app) printLost(l migrate.Lost) error {
 	view := struct {
-		Repository string `json:"repository"`
-		Lost       string `json:"lost"`
-		Reason     string `json:"reason"`
-	}{l.Repository, l.File, l.Reason}
-	return a.planLine(view, "lost: repository "+escape(l.Repository)+", file "+escape(l.File)+": "+shorten(oneLine(l.Reason)))
+		Repository string   `json:"repository"`
+		Lost       string   `json:"lost"`
+		Reason     string   `json:"reason"`
+		Entries    int64    `json:"entries,omitempty"`
+		Commits    int      `json:"commits,omitempty"`
+		Refs       []string `json:"shown_by,omitempty"`
+	}{l.Repository, l.File, l.Reason, l.Entries, l.Commits, l.Refs}
+	return a.planLine(view, "lost: "+shorten(oneLine(l.String())))
 }
 
 func (a *app) planLine(view any, text string) error {

@@ -17,13 +17,17 @@ type verifiedRow struct {
 	SourceDigest string `json:"source_digest"`
 	TargetDigest string `json:"target_digest"`
 	Equal        bool   `json:"equal"`
+	Lost         int    `json:"lost_files,omitempty"`
 }
 
 func (a *app) printVerified(v migrate.Verified) error {
 	rows := func(yield func(verifiedRow, error) bool) {
 		for _, r := range v.Repositories {
 			for _, k := range r.Kinds {
-				row := verifiedRow{r.Repository, k.Kind, k.Source, k.Target, k.SourceDigest, k.TargetDigest, k.SourceDigest == k.TargetDigest}
+				row := verifiedRow{r.Repository, k.Kind, k.Source, k.Target, k.SourceDigest, k.TargetDigest, k.SourceDigest == k.TargetDigest, 0}
+				if k.Kind == migrate.CommittedEntries {
+					row.Lost = len(r.Lost)
+				}
 				if !yield(row, nil) {
 					return
 				}
@@ -32,6 +36,9 @@ func (a *app) printVerified(v migrate.Verified) error {
 	}
 	err := table(a.printer, rows, []string{"REPOSITORY", "KIND", "SOURCE", "TARGET", "DIGEST", "EQUAL"}, func(r verifiedRow) any { r.Kind = kindName(r.Kind); return r }, func(r verifiedRow) []string {
 		digest, equal := r.SourceDigest[:shortDigits], "yes"
+		if r.Lost > 0 {
+			equal += ", but for " + plural(r.Lost, "lost file", "lost files")
+		}
 		if !r.Equal {
 			digest, equal = digest+" / "+r.TargetDigest[:shortDigits], a.colored(red, "no")
 		}

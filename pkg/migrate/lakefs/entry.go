@@ -5,6 +5,8 @@ package lakefs
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -48,12 +50,20 @@ func value(r Record, namespace string) (graveler.Value, error) {
 	}, r.Identity)
 }
 
+// isFull reports whether an address of no type is a full one: a URL of an object store that lakeFS knows.
+//
+// Source: lakeFS, pkg/block/namespace.go.
+func isFull(address string) bool {
+	u, err := url.ParseRequestURI(address)
+	return err == nil && slices.Contains([]string{"s3", "gs", "http", "https", "local", "mem", "memory"}, u.Scheme)
+}
+
 // physicalAddress makes the address of an entry a full one.
 func physicalAddress(m *lakefspb.EntryData, namespace string) (string, error) {
 	full := false
 	switch m.AddressType {
 	case lakefspb.AddressType_ADDRESS_BY_PREFIX:
-		full = strings.Contains(m.Address, "://")
+		full = isFull(m.Address)
 	case lakefspb.AddressType_ADDRESS_RELATIVE:
 	case lakefspb.AddressType_ADDRESS_FULL:
 		full = true

@@ -61,6 +61,9 @@ func TestAddressesBecomeFullOnes(t *testing.T) {
 		{"s3://bucket/path", "no-scheme", full, "no-scheme"},
 		{"s3://bucket/path", "gs://other/x", byPrefix, "gs://other/x"},
 		{"s3://bucket/path", "x", byPrefix, "s3://bucket/path/x"},
+		{"s3://bucket/path", "data/x://y", byPrefix, "s3://bucket/path/data/x://y"},
+		{"s3://bucket/path", "x://y", byPrefix, "s3://bucket/path/x://y"},
+		{"s3://bucket/path", "https://account.example/container/x", byPrefix, "https://account.example/container/x"},
 	} {
 		v, err := lakefs.Value(record(t, &lakefspb.EntryData{Address: c.address, AddressType: c.of}), c.namespace)
 		require.NoError(t, err)

@@ -22,6 +22,9 @@ var (
 
 	// ErrDamaged is returned for a file that is not what its ID or its metarange says, and for an ID that cannot be one.
 	ErrDamaged = errors.New("file of lakeFS is damaged")
+
+	// ErrIntact is returned, beside ErrDamaged, for a file whose contents have its ID, so that no other copy of it says anything else.
+	ErrIntact = errors.New("it has its ID, and cannot be understood")
 )
 
 // folder is where ranges and metaranges are, below the namespace of their repository.
@@ -31,10 +34,24 @@ const folder = "_lakefs/"
 type Files struct {
 	storage block.Storage // nil: there is no such folder, and so nothing in it
 	name    string        // of the folder, such as its URL, for errors
+	at      string        // where that is looked for; "": where the name says
 }
 
 // NewFiles reads from a storage that is the folder of a repository: its files are named _lakefs/<ID>. Closing the Files closes it. Name is for errors.
-func NewFiles(storage block.Storage, name string) *Files { return &Files{storage, name} }
+func NewFiles(storage block.Storage, name string) *Files { return &Files{storage: storage, name: name} }
+
+// Folder is where the files are looked for, for people.
+func (f *Files) Folder() string {
+	at := f.at
+	if at == "" {
+		at = f.name
+	}
+	at, query, _ := strings.Cut(at, "?")
+	if query != "" {
+		query = "?" + query
+	}
+	return strings.TrimRight(at, "/") + "/" + strings.TrimRight(folder, "/") + query
+}
 
 // Range is what a metarange says of a range.
 type Range struct {
@@ -65,7 +82,7 @@ func (f *Files) Metarange(ctx context.Context, id string) ([]Range, error) {
 			err = fmt.Errorf("it begins at %q, where the one before ends at %q", ranges[i].First, ranges[i-1].Last)
 		}
 		if err != nil {
-			return nil, f.damaged("metarange", id, fmt.Errorf("range %q: %w", r.Key, err))
+			return nil, f.intact("metarange", id, fmt.Errorf("range %q: %w", r.Key, err))
 		}
 	}
 	return ranges, nil
@@ -101,7 +118,7 @@ func (f *Files) Range(ctx context.Context, r Range) ([]Record, error) {
 		first, last = records[0].Key, records[n-1].Key
 	}
 	if int64(len(records)) != r.Count || !bytes.Equal(first, r.First) || !bytes.Equal(last, r.Last) {
-		return nil, f.damaged("range", r.ID, fmt.Errorf("it has %d records from %q to %q, while a metarange that names it says %d from %q to %q",
+		return nil, f.intact("range", r.ID, fmt.Errorf("it has %d records from %q to %q, while a metarange that names it says %d from %q to %q",
 			len(records), first, last, r.Count, r.First, r.Last))
 	}
 	return records, nil
@@ -111,6 +128,8 @@ func (f *Files) Range(ctx context.Context, r Range) ([]Record, error) {
 type File struct {
 	Name string // below _lakefs/
 	ID   string // of a range or metarange, "" of what lakeFS keeps beside them, such as settings
+	// Damage is ErrDamaged where the size says already that the file of that ID is not whole. Other damage is found by reading it.
+	Damage error
 }
 
 // List yields the files that there are, ascending. Names that no block.Storage has are left out.
@@ -127,6 +146,9 @@ func (f *Files) List(ctx context.Context) iter.Seq2[File, error] {
 			file := File{Name: strings.TrimPrefix(info.Name, folder)}
 			if isID(file.Name) {
 				file.ID = file.Name
+				if err := checkSize(info.Size); err != nil {
+					file.Damage = f.damaged("file", file.ID, err)
+				}
 			}
 			if !yield(file, nil) {
 				return
@@ -150,7 +172,7 @@ func (f *Files) read(ctx context.Context, kind, id string) ([]Record, error) {
 	}
 	data, err := f.get(ctx, folder+id)
 	if errors.Is(err, block.ErrNotFound) {
-		return nil, fmt.Errorf("%s: %w: %w", f.place(kind, id), ErrMissing, err)
+		return nil, &missingError{fmt.Sprintf("%s: %v: it is not in %s", f.place(kind, id), ErrMissing, f.Folder()), err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", f.place(kind, id), err)
@@ -179,6 +201,20 @@ func (f *Files) get(ctx context.Context, name string) ([]byte, error) {
 func (f *Files) damaged(kind, id string, reason error) error {
 	return fmt.Errorf("%s: %w: %w", f.place(kind, id), ErrDamaged, reason)
 }
+
+// intact says what is wrong with a file that has its ID.
+func (f *Files) intact(kind, id string, reason error) error {
+	return f.damaged(kind, id, fmt.Errorf("%w: %w", ErrIntact, reason))
+}
+
+// missingError is ErrMissing with what the storage said, whose text would name the file once more.
+type missingError struct {
+	text string
+	err  error
+}
+
+func (e *missingError) Error() string   { return e.text }
+func (e *missingError) Unwrap() []error { return []error{ErrMissing, e.err} }
 
 // place names a file.
 func (f *Files) place(kind, id string) string {

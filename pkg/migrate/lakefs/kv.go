@@ -21,13 +21,26 @@ var (
 	// ErrUnknownVersion is returned for a kv table of another schema version.
 	ErrUnknownVersion = errors.New("schema version of lakeFS's kv table is not known")
 
-	// ErrInvalidRecord is returned for a row of the kv table that is not what its key says. The error has its partition and key.
+	// ErrInvalidRecord is returned for a row of the kv table that is not what its key says. The error is a RecordError.
 	ErrInvalidRecord = errors.New("invalid record in lakeFS's kv table")
 )
 
-// The partition and key of the schema version.
+// RecordError says what is wrong with which row. It matches ErrInvalidRecord, and Reason.
+type RecordError struct {
+	Partition, Key string // any bytes
+	Reason         error
+}
+
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("partition %q, key %q: %v: %v", e.Partition, e.Key, ErrInvalidRecord, e.Reason)
+}
+
+// Unwrap lets the error match ErrInvalidRecord and its reason.
+func (e *RecordError) Unwrap() []error { return []error{ErrInvalidRecord, e.Reason} }
+
+// InternalPartition has the schema version.
 const (
-	internalPartition = "kv-internal-metadata"
+	InternalPartition = "kv-internal-metadata"
 	versionKey        = "kv/schema/version"
 )
 
@@ -40,7 +53,7 @@ func Version(ctx context.Context, conn *pgx.Conn) (int, error) {
 	if !exists {
 		return 0, nil
 	}
-	value, err := (&KV{conn}).get(ctx, internalPartition, versionKey)
+	value, err := (&KV{conn}).get(ctx, InternalPartition, versionKey)
 	if err != nil || value == nil {
 		return 0, err
 	}
@@ -101,7 +114,7 @@ func Reads(partition, prefix string) bool {
 	switch partition {
 	case RepositoriesPartition:
 		return prefix == repositoriesPrefix
-	case internalPartition:
+	case InternalPartition:
 		return prefix == "kv/" // where the version is
 	default:
 		return slices.Contains([]string{branchesPrefix, tagsPrefix, commitsPrefix, metadataKey, protectionKey}, prefix)
@@ -138,7 +151,7 @@ func scan[T any](ctx context.Context, kv *KV, partition, prefix string, decode f
 	}, sql, []byte(partition), []byte(prefix), end)
 }
 
-// query yields the rows of a query as they come. An error, also one in the middle of the rows, is the last thing that it yields.
+// query yields the rows of a query as they come. An error, also one in the middle of the rows, is the last thing that it yields, but for a RecordError: other rows come behind it.
 func query[T any](ctx context.Context, conn *pgx.Conn, scan func(pgx.Rows) (T, error), sql string, arguments ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -151,10 +164,9 @@ func query[T any](ctx context.Context, conn *pgx.Conn, scan func(pgx.Rows) (T, e
 		for rows.Next() {
 			v, err := scan(rows)
 			if err != nil {
-				yield(none, fmt.Errorf("read table kv: %w", err))
-				return
+				v, err = none, fmt.Errorf("read table kv: %w", err)
 			}
-			if !yield(v, nil) {
+			if !yield(v, err) || err != nil && !errors.Is(err, ErrInvalidRecord) {
 				return
 			}
 		}
@@ -166,5 +178,5 @@ func query[T any](ctx context.Context, conn *pgx.Conn, scan func(pgx.Rows) (T, e
 
 // invalid says what is wrong with which row.
 func invalid(partition, key string, reason error) error {
-	return fmt.Errorf("partition %q, key %q: %w: %w", partition, key, ErrInvalidRecord, reason)
+	return &RecordError{partition, key, reason}
 }

@@ -32,13 +32,13 @@ func OpenFiles(ctx context.Context, base, namespace string, engines block.Engine
 	if errors.Is(err, fs.ErrNotExist) && base != "" {
 		var whole block.Storage
 		if whole, err = block.Open(ctx, base, engines, o); err == nil {
-			return NewFiles(nil, namespace), whole.Close()
+			return &Files{name: namespace, at: kv.Redact(at)}, whole.Close()
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("files of storage namespace %s at %s: %w", namespace, kv.Redact(at), err)
 	}
-	return NewFiles(storage, namespace), nil
+	return &Files{storage, namespace, kv.Redact(at)}, nil
 }
 
 // locate returns the URL of a namespace.
@@ -51,6 +51,8 @@ func locate(base, namespace string, engines block.Engines) (string, error) {
 		return "", fmt.Errorf("%w: %q is not scheme://path", ErrNamespace, namespace)
 	case strings.ContainsAny(path, "?#\x00") || slices.ContainsFunc(strings.Split(path, "/"), isOdd):
 		return "", fmt.Errorf("%w: %q: a part of its path is none", ErrNamespace, namespace)
+	case strings.Contains(path, "%"): // which lakeFS decodes for what is relative to it, though not for what it says of itself
+		return "", fmt.Errorf("%w: %q has a percent sign, and nobody can tell whether that stands for another character", ErrNamespace, namespace)
 	case base != "":
 		return below(base, path), nil
 	case scheme == "local":

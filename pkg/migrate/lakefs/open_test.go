@@ -51,6 +51,7 @@ func TestANamespaceLeadsToItsFolder(t *testing.T) {
 		{"file:/copy", "local://a/./b", "a part of its path"},
 		{"file:/copy", "local://a//b", "a part of its path"},
 		{"file:/copy", "local://a?b=c", "a part of its path"},
+		{"file:/copy", "s3://bucket/a%20b", "percent sign"},
 	} {
 		_, err := lakefs.OpenFiles(t.Context(), c.base, c.namespace, engines)
 		require.ErrorIs(t, err, lakefs.ErrNamespace, c.namespace)

@@ -32,22 +32,50 @@ func readTable(data []byte) (t table, err error) {
 			t, err = table{}, fmt.Errorf("it makes no sense as an SSTable: %v", p)
 		}
 	}()
+	if err := checkSize(int64(len(data))); err != nil {
+		return table{}, err
+	}
 	var file objstorage.MemObj
 	if err := file.Write(data); err != nil {
 		return table{}, err
 	}
 	reader, err := sstable.NewReader(context.Background(), &file, sstable.ReaderOptions{})
 	if err != nil {
-		return table{}, err
+		return table{}, noTable(err)
 	}
-	defer func() { err = errors.Join(err, reader.Close()) }()
+	defer func() { err = firstOf(err, reader.Close()) }()
 	t.kind = reader.UserProperties["type"]
 	id := newFileID()
 	if t.records, err = readRecords(reader, id); err != nil {
-		return table{}, err
+		return table{}, noTable(err)
 	}
 	t.id = id.sum(t.kind)
 	return t, nil
+}
+
+// minTableBytes is what the shortest footer of an SSTable takes.
+const minTableBytes = 48
+
+// checkSize returns an error for a size that no SSTable has.
+func checkSize(bytes int64) error {
+	switch {
+	case bytes == 0:
+		return errors.New("it is empty (0 bytes)")
+	case bytes < minTableBytes:
+		return fmt.Errorf("it is cut short, to %d bytes", bytes)
+	}
+	return nil
+}
+
+// noTable introduces what the library says, which takes the file for one of a database.
+func noTable(err error) error { return fmt.Errorf("it is not a whole SSTable: %w", err) }
+
+// firstOf returns the first error: closing repeats what reading said.
+func firstOf(err, closing error) error {
+	if err != nil {
+		return err
+	}
+	return closing
 }
 
 // readRecords reads all records, and adds them to the ID.
@@ -56,7 +84,7 @@ func readRecords(reader *sstable.Reader, id *fileID) (records []Record, err erro
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() { err = firstOf(err, it.Close()) }()
 	var memory arena
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		stored, _, err := kv.Value(nil)

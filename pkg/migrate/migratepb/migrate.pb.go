@@ -103,6 +103,7 @@ type MigratedRepositoryData struct {
 	Key           []byte                 `protobuf:"bytes,7,opt,name=key,proto3" json:"key,omitempty"`
 	Converted     bool                   `protobuf:"varint,8,opt,name=converted,proto3" json:"converted,omitempty"` // its trees were of another format
 	Branch        string                 `protobuf:"bytes,9,opt,name=branch,proto3" json:"branch,omitempty"`        // of the row that table and key name, if it belongs to one
+	Namespace     string                 `protobuf:"bytes,10,opt,name=namespace,proto3" json:"namespace,omitempty"` // in the source
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -200,6 +201,13 @@ func (x *MigratedRepositoryData) GetBranch() string {
 	return ""
 }
 
+func (x *MigratedRepositoryData) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
 // Key trees/<repository UID>/<ID of a metarange of another format>.
 type MigratedTreeData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -250,6 +258,10 @@ type LostFileData struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Repository    string                 `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	First         []byte                 `protobuf:"bytes,3,opt,name=first,proto3" json:"first,omitempty"` // key of a range
+	Last          []byte                 `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`
+	Entries       int64                  `protobuf:"varint,5,opt,name=entries,proto3" json:"entries,omitempty"` // of a range, 0 for a metarange
+	Commit        string                 `protobuf:"bytes,6,opt,name=commit,proto3" json:"commit,omitempty"`    // the first one that has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +306,34 @@ func (x *LostFileData) GetRepository() string {
 func (x *LostFileData) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *LostFileData) GetFirst() []byte {
+	if x != nil {
+		return x.First
+	}
+	return nil
+}
+
+func (x *LostFileData) GetLast() []byte {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *LostFileData) GetEntries() int64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *LostFileData) GetCommit() string {
+	if x != nil {
+		return x.Commit
 	}
 	return ""
 }
@@ -392,7 +432,7 @@ const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x14\n" +
 	"\x05began\x18\x03 \x01(\x03R\x05began\x12\"\n" +
-	"\frepositories\x18\x04 \x01(\x03R\frepositories\"\xe8\x01\n" +
+	"\frepositories\x18\x04 \x01(\x03R\frepositories\"\x86\x02\n" +
 	"\x16MigratedRepositoryData\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
@@ -404,14 +444,20 @@ const file_pkg_migrate_migratepb_migrate_proto_rawDesc = "" +
 	"\x05table\x18\x06 \x01(\tR\x05table\x12\x10\n" +
 	"\x03key\x18\a \x01(\fR\x03key\x12\x1c\n" +
 	"\tconverted\x18\b \x01(\bR\tconverted\x12\x16\n" +
-	"\x06branch\x18\t \x01(\tR\x06branch\"&\n" +
+	"\x06branch\x18\t \x01(\tR\x06branch\x12\x1c\n" +
+	"\tnamespace\x18\n" +
+	" \x01(\tR\tnamespace\"&\n" +
 	"\x10MigratedTreeData\x12\x12\n" +
-	"\x04tree\x18\x01 \x01(\tR\x04tree\"F\n" +
+	"\x04tree\x18\x01 \x01(\tR\x04tree\"\xa2\x01\n" +
 	"\fLostFileData\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
 	"repository\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb6\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05first\x18\x03 \x01(\fR\x05first\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\fR\x04last\x12\x18\n" +
+	"\aentries\x18\x05 \x01(\x03R\aentries\x12\x16\n" +
+	"\x06commit\x18\x06 \x01(\tR\x06commit\"\xb6\x01\n" +
 	"\x14CopiedRepositoryData\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
