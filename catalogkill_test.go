@@ -20,7 +20,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// checkpointerDir is the variable that tells this program, run again by the test below, to be the checkpointer on the store in the directory that it names.
+// checkpointerDir is the variable that tells this program, run again by the test below, to be the checkpointer on the store in
+// the directory that it names.
 const checkpointerDir = "MORAINE_TEST_CHECKPOINTER"
 
 // lakeCatalog is a catalog that commits every three changes.
@@ -52,7 +53,8 @@ func checkpointer(dir string) error {
 	}
 }
 
-// A process that commits on behalf of its users is killed at any point. Each time every version that it had acknowledged is there, once, and the next process commits what was left.
+// A process that commits on behalf of its users is killed at any point. Each time every version that it had acknowledged is
+// there, once, and the next process commits what was left.
 func TestKilledCheckpointersLoseNothing(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()

@@ -99,8 +99,8 @@ func TestALogByPrefixOpensNoRangesThatAgree(t *testing.T) {
 	require.LessOrEqual(t, counts.Get.Calls, 2*21, "a root for each commit, and no more than another node")
 }
 
-// A commit of one change syncs its two files and their two directories, all at a time, and the engine twice, for the seal and for the record. The directory
-// above the two is synced only where one of them is new.
+// A commit of one change syncs its two files and their two directories, all at a time, and the engine twice, for the seal and for
+// the record. The directory above the two is synced only where one of them is new.
 func TestSyncsOfACommitOfOneChange(t *testing.T) {
 	for _, engine := range []string{"bolt", "pebble"} {
 		t.Run(engine, func(t *testing.T) {

@@ -172,7 +172,8 @@ func importer(dir string) error {
 	}
 }
 
-// A process that imports is killed at any point. The branch has all of one import and nothing of another, and no older one than was acknowledged; no bytes stay behind in the directory for temporary files.
+// A process that imports is killed at any point. The branch has all of one import and nothing of another, and no older one than
+// was acknowledged; no bytes stay behind in the directory for temporary files.
 func TestKilledImportsAreAllOrNothing(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

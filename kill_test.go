@@ -47,7 +47,8 @@ func victim(dir string) error {
 	}
 }
 
-// A process that stages and commits is killed fifty times at any point. Each time everything that it had acknowledged is there, and the next commit works.
+// A process that stages and commits is killed fifty times at any point. Each time everything that it had acknowledged is there,
+// and the next commit works.
 func TestKilledProcessesLoseNothing(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -77,7 +77,8 @@ func commitOn(ctx context.Context, s *moraine.Store) {
 	}
 }
 
-// PostgreSQL is killed and started again twenty times while one process stages from sixteen goroutines and another commits. Everything that was acknowledged is there, in order.
+// PostgreSQL is killed and started again twenty times while one process stages from sixteen goroutines and another commits.
+// Everything that was acknowledged is there, in order.
 func TestPostgresKilledUnderLoadLosesNothing(t *testing.T) {
 	ctx := context.Background()
 	server := testpg.Start(t)

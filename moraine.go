@@ -38,8 +38,8 @@ type Options struct {
 	Store string
 	// KV is an engine that is open already, in the place of Store. Close leaves it open.
 	KV kv.Store
-	// Backend keeps records and staged entries by itself, such as a sqlstore.Store, in the place of Store. Close leaves it open, and it must be read-only itself where ReadOnly is set.
-	// Check is then fsck.ErrNoKV.
+	// Backend keeps records and staged entries by itself, such as a sqlstore.Store, in the place of Store. Close leaves it open,
+	// and it must be read-only itself where ReadOnly is set. Check is then fsck.ErrNoKV.
 	Backend Backend
 	// Engines are what the scheme of Store may name; nil: bolt and mem.
 	Engines kv.Engines
@@ -56,7 +56,8 @@ type Options struct {
 	// ReadOnly opens what exists and refuses every write. Several readers may share an embedded store.
 	ReadOnly bool
 
-	// Hooks are called around changes. A nil Guard is catalog.KeepLocked; one of another kind calls that as well, or locks bind the operations of pkg/catalog alone.
+	// Hooks are called around changes. A nil Guard is catalog.KeepLocked; one of another kind calls that as well, or locks bind
+	// the operations of pkg/catalog alone.
 	Hooks    graveler.Hooks
 	Observer graveler.Observer // nil: nobody looks
 	Logger   *slog.Logger      // nil: nothing is logged

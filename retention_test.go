@@ -69,7 +69,8 @@ func (s *lateFiles) List(ctx context.Context, prefix string) iter.Seq2[block.Inf
 	}
 }
 
-// On an engine and files on disk, over three weeks of daily commits and runs: what the rule keeps is there, the rest goes, and the store is in order every day.
+// On an engine and files on disk, over three weeks of daily commits and runs: what the rule keeps is there, the rest goes, and
+// the store is in order every day.
 func TestRetentionOnDisk(t *testing.T) {
 	ctx := t.Context()
 	files, err := local.OpenDir(t.TempDir(), block.OpenOptions{})

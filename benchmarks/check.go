@@ -69,7 +69,8 @@ func (b *bench) expect(ctx context.Context, repo graveler.RepositoryID, ref stri
 	return nil
 }
 
-// verifyBranch compares what main shows with what must be there, commits what is uncommitted, and compares the tree. It returns the number of entries.
+// verifyBranch compares what main shows with what must be there, commits what is uncommitted, and compares the tree. It returns
+// the number of entries.
 func (b *bench) verifyBranch(ctx context.Context, repo graveler.RepositoryID, want sequence) (n int, err error) {
 	if n, err = b.verifyList(ctx, repo, string(mainBranch), want); err != nil {
 		return n, err

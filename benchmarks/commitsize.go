@@ -59,7 +59,8 @@ const (
 	tableWriter = "sstable writer"
 )
 
-// alone makes one commit while nothing else takes memory, and returns the peak, and the bytes of the files. The process gives back what it has free before, and the entries are generated as they are staged.
+// alone makes one commit while nothing else takes memory, and returns the peak, and the bytes of the files. The process gives
+// back what it has free before, and the entries are generated as they are staged.
 func (w *commitSize) alone(ctx context.Context, b *bench, n int) (peak float64, bytes int64, err error) {
 	repo, err := b.repository(ctx)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// concurrentCommits measures how commits to one branch get on with each other: of many goroutines in one process and, where the engine lets several processes share a store, of many processes.
+// concurrentCommits measures how commits to one branch get on with each other: of many goroutines in one process and, where the
+// engine lets several processes share a store, of many processes.
 type concurrentCommits struct {
 	Goroutines int           `json:"goroutines"`
 	Window     time.Duration `json:"window_ns"`
@@ -90,7 +91,8 @@ func (t *team) run(ctx context.Context, b *bench, goroutines int, window time.Du
 	})
 }
 
-// commitOwn stages an entry on main and commits it. Where others commit too, one of them may have taken the entry along already: then there is nothing to commit, and the head must have it.
+// commitOwn stages an entry on main and commits it. Where others commit too, one of them may have taken the entry along already:
+// then there is nothing to commit, and the head must have it.
 func commitOwn(ctx context.Context, store committer, repo graveler.RepositoryID, worker int, e graveler.Entry) error {
 	if err := store.Set(ctx, repo, mainBranch, e.Key, *e.Value); err != nil {
 		return err

@@ -24,7 +24,8 @@ const (
 // firstDay is that of the first entry.
 var firstDay = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// entries are generated entries like those of a table's files: the same for the same seed, in the order of their keys, and any of them can be had by its number. They take no memory.
+// entries are generated entries like those of a table's files: the same for the same seed, in the order of their keys, and any of
+// them can be had by its number. They take no memory.
 type entries struct {
 	prefix string
 	n      int

@@ -22,8 +22,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
-// expiring measures lifecycle passes: those that find nothing due, of buckets of several sizes and of rules of several lengths; those of every day; and one that finds all due at once. Beside them what passes are made of: how fast entries are
-// matched with rules, and trees walked. The clock is turned, not waited for.
+// expiring measures lifecycle passes: those that find nothing due, of buckets of several sizes and of rules of several lengths;
+// those of every day; and one that finds all due at once. Beside them what passes are made of: how fast entries are matched with
+// rules, and trees walked. The clock is turned, not waited for.
 type expiring struct {
 	Sizes  []int         `json:"sizes"`
 	Days   []int         `json:"days"`
@@ -311,7 +312,8 @@ func countObjects(ctx context.Context, groups iter.Seq2[*walker.Group, error]) (
 
 const matching = "entries matched with rules that accept none, by one goroutine"
 
-// match measures how fast one goroutine matches entries with as many rules as there may be: those that no rule accepts, which are only looked at, and those that one does, which are decoded.
+// match measures how fast one goroutine matches entries with as many rules as there may be: those that no rule accepts, which are
+// only looked at, and those that one does, which are decoded.
 func (w *expiring) match(ctx context.Context, b *bench) error {
 	var rules []lifecycle.Rule
 	days := someDays

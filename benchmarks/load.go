@@ -18,7 +18,8 @@ type operation func(ctx context.Context, worker, n int) error
 // bursts is a load that comes in bursts, with pauses in which something else is measured. Its workers go on counting where they were.
 type bursts struct{ done []int } // by worker: how many operations have succeeded
 
-// run lets workers work in a closed loop, each beginning an operation when its last one has ended, for a while, and returns how many operations there were in a second, all workers together.
+// run lets workers work in a closed loop, each beginning an operation when its last one has ended, for a while, and returns how
+// many operations there were in a second, all workers together.
 func (l *bursts) run(ctx context.Context, workers int, window time.Duration, do operation) (perSecond float64, err error) {
 	for len(l.done) < workers {
 		l.done = append(l.done, 0)
@@ -55,8 +56,9 @@ type load struct {
 	done     []int
 }
 
-// startLoad starts workers. With a rate, which is that of all together in a second, operations are due at fixed times, and latencies count from then, even where the workers cannot keep up: what an operation
-// had to wait for the one before belongs to what its user sees. Without one each worker works in a closed loop.
+// startLoad starts workers. With a rate, which is that of all together in a second, operations are due at fixed times, and
+// latencies count from then, even where the workers cannot keep up: what an operation had to wait for the one before belongs to
+// what its user sees. Without one each worker works in a closed loop.
 func startLoad(ctx context.Context, workers int, rate float64, rec *measure.Recorder, name string, do operation) *load {
 	l := &load{stopping: make(chan struct{}), done: make([]int, workers)}
 	l.group, ctx = errgroup.WithContext(ctx)

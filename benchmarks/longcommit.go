@@ -17,7 +17,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// longCommit is the workload that decides whether a store is usable: many entries are staged, and committed while writers go on staging on the same branch.
+// longCommit is the workload that decides whether a store is usable: many entries are staged, and committed while writers go on
+// staging on the same branch.
 type longCommit struct {
 	Entries int           `json:"entries"`
 	Writers int           `json:"writers"`
@@ -120,7 +121,8 @@ func (w *longCommit) frontier(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// rounds does everything several times, each in a repository of its own, and returns the median of the writes per second before the commit. The series of the last round is kept.
+// rounds does everything several times, each in a repository of its own, and returns the median of the writes per second before
+// the commit. The series of the last round is kept.
 func (w *longCommit) rounds(ctx context.Context, b *bench, rate float64) (capacity float64, err error) {
 	all, err := w.measure(ctx, b, rate, b.Rounds)
 	if err != nil {

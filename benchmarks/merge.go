@@ -12,7 +12,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// merging measures a merge of changes that are scattered over a repository into a branch that has changed too, against the commit by which the same changes were made.
+// merging measures a merge of changes that are scattered over a repository into a branch that has changed too, against the commit
+// by which the same changes were made.
 type merging struct {
 	Entries int `json:"entries"`
 	Changes int `json:"changes"`

@@ -17,7 +17,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// storing measures what buckets add to branches: puts next to staged writes, listings with a delimiter next to those without, and many deletions in one call next to one after the other.
+// storing measures what buckets add to branches: puts next to staged writes, listings with a delimiter next to those without, and
+// many deletions in one call next to one after the other.
 type storing struct {
 	Writers []int         `json:"writers"`
 	Window  time.Duration `json:"window_ns"`
@@ -219,7 +220,8 @@ func (w *storing) grouped(b *bench, n int) sequence {
 
 func directoryName(i int) string { return fmt.Sprintf("directory-%06d/", i) }
 
-// pages compares a page of common prefixes, which are those of all keys, with a page of objects: of a commit, of a branch on which all is committed, and of one on which nothing is.
+// pages compares a page of common prefixes, which are those of all keys, with a page of objects: of a commit, of a branch on
+// which all is committed, and of one on which nothing is.
 func (w *storing) pages(ctx context.Context, b *bench, c *catalog.Catalog, n int) error {
 	committed, err := b.repository(ctx)
 	if err != nil {

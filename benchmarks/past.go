@@ -19,7 +19,8 @@ import (
 
 const day = 24 * time.Hour
 
-// past is a bucket in a store with a clock of its own, which stands where it is put, long before now: objects grow old without anybody waiting. The lifecycle rule of the bucket is about the objects below a prefix.
+// past is a bucket in a store with a clock of its own, which stands where it is put, long before now: objects grow old without
+// anybody waiting. The lifecycle rule of the bucket is about the objects below a prefix.
 type past struct {
 	*bench
 	store *moraine.Store // in the place of the bench's

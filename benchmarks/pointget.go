@@ -17,8 +17,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// pointGet measures the reading of single entries by one goroutine: of entries whose blocks fit into the cache, and of all, with a cache that has room for the indexes of files and for few blocks, so that nearly
-// every block is read from its file, which the kernel holds in memory, and decoded.
+// pointGet measures the reading of single entries by one goroutine: of entries whose blocks fit into the cache, and of all, with
+// a cache that has room for the indexes of files and for few blocks, so that nearly every block is read from its file, which the
+// kernel holds in memory, and decoded.
 type pointGet struct {
 	Entries int `json:"entries"`
 	Staged  int `json:"staged"`
@@ -109,7 +110,8 @@ func (w *pointGet) run(ctx context.Context, b *bench) (err error) {
 	return s.verify(ctx, b)
 }
 
-// smallCache is the size of a cache of which a quarter, the part for indexes, holds those of so many entries: they take less than two bytes each. The rest is little next to the entries.
+// smallCache is the size of a cache of which a quarter, the part for indexes, holds those of so many entries: they take less than
+// two bytes each. The rest is little next to the entries.
 func smallCache(entries int) int64 { return 4 * (2*int64(entries) + 64<<10) }
 
 // subject returns the time of one get. Values are looked at elsewhere, so that what is measured is the get.

@@ -42,7 +42,8 @@ const (
 	lineDone  = "done"
 )
 
-// Serve is what a process that Config.Self starts has to call: it reads its order from in, says on out that it is ready, begins when it is told to, and says when it is done.
+// Serve is what a process that Config.Self starts has to call: it reads its order from in, says on out that it is ready, begins
+// when it is told to, and says when it is done.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
@@ -114,7 +115,8 @@ type child struct {
 	out *bufio.Reader
 }
 
-// startProcesses starts n processes with an order, waits until all are ready, lets them begin, and returns how long it took until all were done, in seconds.
+// startProcesses starts n processes with an order, waits until all are ready, lets them begin, and returns how long it took until
+// all were done, in seconds.
 func (b *bench) startProcesses(ctx context.Context, n int, o order) (took float64, err error) {
 	if len(b.Self) == 0 {
 		return 0, fmt.Errorf("%w: how to start a process of this program is not known", ErrConfig)

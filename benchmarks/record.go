@@ -111,8 +111,9 @@ func (b *bench) counts() map[string]int64 {
 // calls returns how often the engine and the block storage were asked for something so far.
 func (b *bench) calls() int64 { return b.kv.Calls() + b.blocks.Calls() }
 
-// syncs returns how many syncs were made so far: those of files and directories that a local block storage makes, and those of the engine. bbolt makes two per transaction, and says how many it made of these. Of the other engines
-// each call that writes counts as one, although concurrent ones share them.
+// syncs returns how many syncs were made so far: those of files and directories that a local block storage makes, and those of
+// the engine. bbolt makes two per transaction, and says how many it made of these. Of the other engines each call that writes
+// counts as one, although concurrent ones share them.
 func (b *bench) syncs() (int64, error) {
 	path, isBolt := strings.CutPrefix(b.storeURL, "bolt:")
 	if b.kv == nil {

@@ -63,7 +63,8 @@ func (b *bench) discard(ctx context.Context, repo graveler.RepositoryID) error {
 	return b.tidy(ctx)
 }
 
-// fill commits entries to an empty branch, by whichever way is the quickest. What is written over later would not be missed at the end, so the tree is checked here.
+// fill commits entries to an empty branch, by whichever way is the quickest. What is written over later would not be missed at
+// the end, so the tree is checked here.
 func (b *bench) fill(ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID, es entries) (graveler.Commit, error) {
 	if err := b.stage(ctx, repo, branch, es); err != nil {
 		return graveler.Commit{}, err

@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// smallCommits measures commits of one change: what each costs in syncs, and how many there are in a second on one branch and on many at the same time.
+// smallCommits measures commits of one change: what each costs in syncs, and how many there are in a second on one branch and on
+// many at the same time.
 type smallCommits struct {
 	Branches int           `json:"branches"`
 	Window   time.Duration `json:"window_ns"`

@@ -27,9 +27,11 @@ var ErrConfig = errors.New("cannot measure that")
 
 // Config says what to measure on.
 type Config struct {
-	// Engines are those of Engines to run on, one after the other, each run with a new store in a temporary directory. PostgreSQL is started for it, and left out, with a note, where it is not installed and other engines are given.
+	// Engines are those of Engines to run on, one after the other, each run with a new store in a temporary directory. PostgreSQL
+	// is started for it, and left out, with a note, where it is not installed and other engines are given.
 	Engines []string
-	// Store is the URL of a store in the place of Engines, and Blocks of its block storage ("": files in a temporary directory). It must be empty, nobody else may use it meanwhile, and it is empty again after each run.
+	// Store is the URL of a store in the place of Engines, and Blocks of its block storage ("": files in a temporary directory).
+	// It must be empty, nobody else may use it meanwhile, and it is empty again after each run.
 	Store, Blocks string
 	// Dir is where temporary directories are made; "": the usual place. Figures are those of the disk that holds it.
 	Dir     string
@@ -46,8 +48,9 @@ type Config struct {
 	plant func(kv.Store) kv.Store // nil, or a fault between the store and the engine
 }
 
-// Run runs workloads, each on every engine, and returns what they measured. A run that fails, above all one whose store does not hold what it acknowledged (ErrWrong), does not keep the others from running: its error is in the document and is
-// returned along with it. The document is nil where nothing was run.
+// Run runs workloads, each on every engine, and returns what they measured. A run that fails, above all one whose store does not
+// hold what it acknowledged (ErrWrong), does not keep the others from running: its error is in the document and is returned along
+// with it. The document is nil where nothing was run.
 func Run(ctx context.Context, c Config, workloads []Workload) (*result.Document, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)

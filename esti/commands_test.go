@@ -151,8 +151,9 @@ func (s *script) together(ts *testscript.TestScript, args []string) {
 	s.record(ts, args[1], args[2:], fmt.Sprintf("  # %d at once", number), results[0])
 }
 
-// crowd runs the lines of a file, all at once, each in a loop of its own. A line is ROUNDS CODES COMMAND [ARG]...: each time the command must end with one of
-// the codes. # in an argument is the number of the round. What is printed is not compared, since it depends on who comes first.
+// crowd runs the lines of a file, all at once, each in a loop of its own. A line is ROUNDS CODES COMMAND [ARG]...: each time the
+// command must end with one of the codes. # in an argument is the number of the round. What is printed is not compared, since it
+// depends on who comes first.
 func (s *script) crowd(ts *testscript.TestScript, args []string) {
 	var group sync.WaitGroup
 	var mu sync.Mutex

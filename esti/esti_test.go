@@ -56,7 +56,8 @@ func engineTable() []engine {
 	return append(engines, facadeEngines(engines[len(engines)-1])...)
 }
 
-// scriptsAtOnce is how many scripts run at the same time, unless -parallel says otherwise. Much of a script is waiting: for processes, disks and locks.
+// scriptsAtOnce is how many scripts run at the same time, unless -parallel says otherwise. Much of a script is waiting: for
+// processes, disks and locks.
 const scriptsAtOnce = "6"
 
 // TestMain makes this binary the programs that scripts run, too.

@@ -22,8 +22,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
-// A facade's first side are the SQL tables of a database, its second one is the key/value store in it. Its URL is that of the database, with a scheme that says which kinds the second side has. Each side follows the other, so that
-// whatever is read must be the same on both: a command says what is not, which no golden text has.
+// A facade's first side are the SQL tables of a database, its second one is the key/value store in it. Its URL is that of the
+// database, with a scheme that says which kinds the second side has. Each side follows the other, so that whatever is read must
+// be the same on both: a command says what is not, which no golden text has.
 const facadeScheme = "facade"
 
 // routing are the kinds that the second side has.
@@ -51,7 +52,8 @@ func routings() (all []routing) {
 	return all
 }
 
-// facadeEngines are what scripts run on that must not notice a migration: two, such that each kind is once on either side, and in a nightly run all of them.
+// facadeEngines are what scripts run on that must not notice a migration: two, such that each kind is once on either side, and in
+// a nightly run all of them.
 func facadeEngines(sql engine) (engines []engine) {
 	without := maps.Clone(sql.without)
 	without["bench.txtar"] = "the benchmarks open stores by themselves"

@@ -10,7 +10,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/facade"
 )
 
-// following is a side of a facade whose writes the other side follows, so that it has the same. Records of repositories are the facade's own concern. Registrations of partitions and the clock are each side's own.
+// following is a side of a facade whose writes the other side follows, so that it has the same. Records of repositories are the
+// facade's own concern. Registrations of partitions and the clock are each side's own.
 func following(side, other facade.Backend) facade.Backend {
 	return facade.Backend{Refs: followedRefs{side.Refs, other.Refs}, Staging: followedStaging{side.Staging, other.Staging}}
 }

@@ -14,8 +14,8 @@ import (
 // record is one that a script has spoilt, and what it was like when it was in order.
 type record struct{ partition, key, value []byte }
 
-// spoil does something to a record of the key/value store, past all that keeps it in order, or restores the one before. The record is the first of the partition whose key begins
-// with a prefix.
+// spoil does something to a record of the key/value store, past all that keeps it in order, or restores the one before. The
+// record is the first of the partition whose key begins with a prefix.
 func (s *script) spoil(ts *testscript.TestScript, args []string) {
 	ctx := context.Background()
 	store, err := s.engine.open(ctx, s.store, kv.OpenOptions{})

@@ -31,7 +31,8 @@ type figure struct {
 	rows [][]*plot.Plot
 }
 
-// Write draws all plots of a document into a directory, which it makes, and returns the names of the files, without their extensions (.png and .svg), in the order of the document.
+// Write draws all plots of a document into a directory, which it makes, and returns the names of the files, without their
+// extensions (.png and .svg), in the order of the document.
 func Write(d *result.Document, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -85,7 +85,8 @@ func operations(series []result.Point) (names []string) {
 	return names
 }
 
-// points are the values of an operation's intervals, but for those that a logarithmic axis has no place for: where nothing ended, nothing has a latency.
+// points are the values of an operation's intervals, but for those that a logarithmic axis has no place for: where nothing ended,
+// nothing has a latency.
 func points(series []result.Point, op string, zero bool, y func(result.Point) float64) (xys plotter.XYs) {
 	for _, p := range series {
 		if p.Operation == op && (zero || y(p) > 0) {

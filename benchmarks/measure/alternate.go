@@ -15,7 +15,8 @@ type Subject struct {
 	Measure func(ctx context.Context, round int) (float64, error)
 }
 
-// Alternate measures each subject once per round, and every other round in reverse order, and returns the samples of each. Samples of a round belong together: a ratio of two is one of neighbours in time.
+// Alternate measures each subject once per round, and every other round in reverse order, and returns the samples of each.
+// Samples of a round belong together: a ratio of two is one of neighbours in time.
 func Alternate(ctx context.Context, rounds int, subjects ...Subject) ([][]float64, error) {
 	samples := make([][]float64, len(subjects))
 	order := make([]int, len(subjects))

@@ -10,9 +10,11 @@ import (
 	"os"
 )
 
-// BoltTransactions returns how many write transactions a bbolt file has seen: the largest number in the two pages at its beginning, which bbolt writes in turn, one at the end of each transaction. Each costs two syncs.
+// BoltTransactions returns how many write transactions a bbolt file has seen: the largest number in the two pages at its
+// beginning, which bbolt writes in turn, one at the end of each transaction. Each costs two syncs.
 func BoltTransactions(path string) (int64, error) {
-	// See package internal/common of bbolt: after the header of a page follow the magic number, the version, the size of a page, ... and the number of the transaction.
+	// See package internal/common of bbolt: after the header of a page follow the magic number, the version, the size of a page,
+	// ... and the number of the transaction.
 	const pageSizeAt, transactionAt = 16 + 8, 16 + 48
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Store counts the calls that pass through to an engine, and the bytes of keys and values that they write. A scan counts once, however many pages it reads, and so do kv.SetMany, kv.DropPartition and kv.Publish.
+// Store counts the calls that pass through to an engine, and the bytes of keys and values that they write. A scan counts once,
+// however many pages it reads, and so do kv.SetMany, kv.DropPartition and kv.Publish.
 type Store struct {
 	kv.Store
 	get, set, setIf, delete, deleteIf, scan, apply, setMany, dropPartition, publish atomic.Int64

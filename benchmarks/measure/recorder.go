@@ -19,7 +19,8 @@ const (
 	intervalDigits = 2
 )
 
-// Recorder divides what a load does into phases, which whoever leads the load begins, and into intervals of equal length. It is safe for concurrent use.
+// Recorder divides what a load does into phases, which whoever leads the load begins, and into intervals of equal length. It is
+// safe for concurrent use.
 type Recorder struct {
 	every time.Duration
 
@@ -80,7 +81,8 @@ func (r *Recorder) Begin(name string) {
 	r.phases = append(r.phases, newPhase(name, now))
 }
 
-// Add records an operation that ends now. from is when it began, or when it was due where a load is paced: what it then had to wait for its turn counts. It fails where the clock makes no sense.
+// Add records an operation that ends now. from is when it began, or when it was due where a load is paced: what it then had to
+// wait for its turn counts. It fails where the clock makes no sense.
 func (r *Recorder) Add(op string, from time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

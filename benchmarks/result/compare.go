@@ -26,7 +26,8 @@ type Change struct {
 	Verdict string `json:"verdict"`
 }
 
-// Compare compares what two documents have both measured with the same parameters, in the order of the second. Metrics that are zero in one of them are left out.
+// Compare compares what two documents have both measured with the same parameters, in the order of the second. Metrics that are
+// zero in one of them are left out.
 func Compare(before, after *Document) []Change {
 	var changes []Change
 	for _, r := range after.Runs {

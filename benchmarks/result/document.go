@@ -68,7 +68,8 @@ type Run struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Metric is a figure of a run. Where it was measured at several points of something, such as a number of goroutines, there is a metric of the same name for each.
+// Metric is a figure of a run. Where it was measured at several points of something, such as a number of goroutines, there is a
+// metric of the same name for each.
 type Metric struct {
 	Name string  `json:"name"`
 	Of   string  `json:"of,omitempty"` // what At is a number of
@@ -128,7 +129,8 @@ type Counts struct {
 	Calls map[string]int64 `json:"calls"`
 }
 
-// Memory is the anonymous memory of the process during a run: what it has taken for itself, without the pages of files that the kernel keeps for it. It is zero where the system does not tell.
+// Memory is the anonymous memory of the process during a run: what it has taken for itself, without the pages of files that the
+// kernel keeps for it. It is zero where the system does not tell.
 type Memory struct {
 	PeakBytes int64          `json:"peak_bytes"`
 	Samples   []MemorySample `json:"samples,omitempty"`

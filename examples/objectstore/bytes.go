@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// byteStore keeps the bytes of objects, each in a file of its own that never changes: <bucket>/<random name>. That is the address, which the object's entry in Moraine holds.
-// It is safe for concurrent use by one process.
+// byteStore keeps the bytes of objects, each in a file of its own that never changes: <bucket>/<random name>. That is the
+// address, which the object's entry in Moraine holds. It is safe for concurrent use by one process.
 type byteStore struct {
 	root *os.Root
 
@@ -59,7 +59,8 @@ func (s *byteStore) settle(address string) {
 	delete(s.underway, address)
 }
 
-// write makes the file of an address and returns the number of its bytes and their MD5 sum. When it returns nil they survive the loss of power, with the names that lead to them.
+// write makes the file of an address and returns the number of its bytes and their MD5 sum. When it returns nil they survive the
+// loss of power, with the names that lead to them.
 func (s *byteStore) write(address string, from io.Reader) (size int64, etag string, err error) {
 	bucket := path.Dir(address)
 	if err := s.root.Mkdir(bucket, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -147,7 +148,8 @@ func (s *byteStore) settled(bucket string) (map[string]bool, error) {
 	return found, nil
 }
 
-// looked returns, of each address in a bucket that the last look found nothing to refer to, when that was found first. What cannot be read is begun anew, which keeps bytes longer and harms nobody.
+// looked returns, of each address in a bucket that the last look found nothing to refer to, when that was found first. What
+// cannot be read is begun anew, which keeps bytes longer and harms nobody.
 func (s *byteStore) looked(bucket string) map[string]time.Time {
 	since := map[string]time.Time{}
 	data, err := s.root.ReadFile(bucket + ".unreferenced.json")

@@ -70,7 +70,8 @@ func (c *cleaner) cleanBucket(ctx context.Context, bucket graveler.RepositoryID)
 	if err != nil {
 		return err
 	}
-	// Rule: what branches show is committed first, so that an address that goes from one key to another, by a copy or as an older version, cannot slip past the look, key by key, at what is uncommitted.
+	// Rule: what branches show is committed first, so that an address that goes from one key to another, by a copy or as an older
+	// version, cannot slip past the look, key by key, at what is uncommitted.
 	if err := c.checkpoint(ctx, bucket); err != nil {
 		return err
 	}
@@ -146,15 +147,17 @@ func (c *cleaner) sweep(ctx context.Context, bucket graveler.RepositoryID, left 
 		case now.Sub(first) <= graveler.FileGrace:
 			since[address] = first
 		default:
-			// Rule: bytes go when looks a day apart have found nothing that refers to them: for a day a reader may stage again what he has read, in another branch or of a commit that has expired since. So bytes younger than a day stay.
+			// Rule: bytes go when looks a day apart have found nothing that refers to them: for a day a reader may stage again
+			// what he has read, in another branch or of a commit that has expired since. So bytes younger than a day stay.
 			errs = append(errs, c.bytes.remove(address))
 		}
 	}
 	return errors.Join(append(errs, c.bytes.noteLook(string(bucket), since))...)
 }
 
-// references calls found with each value that any commit has whose entries can still be read. Commits that are made meanwhile have nothing of interest: see cleanBucket.
-// An entry of a commit is in the difference to its first parent, or in that parent; so it costs the changes of the history, not the sum of the trees.
+// references calls found with each value that any commit has whose entries can still be read. Commits that are made meanwhile
+// have nothing of interest: see cleanBucket. An entry of a commit is in the difference to its first parent, or in that parent; so
+// it costs the changes of the history, not the sum of the trees.
 func (c *cleaner) references(ctx context.Context, bucket graveler.RepositoryID, found func(*graveler.Value)) error {
 	contents, err := c.store.Contents(ctx, bucket)
 	if err != nil {

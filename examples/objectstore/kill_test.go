@@ -104,8 +104,9 @@ func (w *writer) check(c client) {
 	}
 }
 
-// An object store under many writers is killed at random times. All that was acknowledged is there, with its bytes; clean-up leaves no bytes that nothing refers to, and takes none that something does;
-// and when retention has let go of the past there are the bytes of the present, and no others.
+// An object store under many writers is killed at random times. All that was acknowledged is there, with its bytes; clean-up
+// leaves no bytes that nothing refers to, and takes none that something does; and when retention has let go of the past there are
+// the bytes of the present, and no others.
 func TestKilledStoresKeepEveryObjectAndNoOtherBytes(t *testing.T) {
 	dir := t.TempDir()
 	seed := rand.Uint64()

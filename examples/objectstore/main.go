@@ -83,7 +83,8 @@ func run(ctx context.Context, args []string) error {
 // errRequestsLeft: requests were not done when the time for that was over.
 var errRequestsLeft = errors.New("requests were still under way")
 
-// serve answers requests until ctx ends, and makes checkpoints and cleans up beside. Everything that it has begun has ended when it returns, unless it says errRequestsLeft.
+// serve answers requests until ctx ends, and makes checkpoints and cleans up beside. Everything that it has begun has ended when
+// it returns, unless it says errRequestsLeft.
 func serve(ctx context.Context, c config, store *moraine.Store, objects *catalog.Catalog, bytes *byteStore) error {
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// compare compares a target with what lakeFS reads and with its source, checks that it is sound, and returns how many differences there are. Label names the target.
+// compare compares a target with what lakeFS reads and with its source, checks that it is sound, and returns how many differences
+// there are. Label names the target.
 func (s *loaded) compare(ctx context.Context, t target, label string) (differences int, err error) {
 	err = t.use(ctx, func(store *moraine.Store, engine kv.Store) error {
 		var heads strings.Builder

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command compatlakefs migrates deployments that lakeFS itself has written, and compares what becomes of them with what lakeFS reads from them. Scripts/compat-lakefs runs it.
+// Command compatlakefs migrates deployments that lakeFS itself has written, and compares what becomes of them with what lakeFS
+// reads from them. Scripts/compat-lakefs runs it.
 //
 //	compatlakefs DIR
 //
-// DIR has the folders old and new, each with a database dump, range files, and expected.json. Every set is migrated to bbolt and to PostgreSQL; a run is killed at random points and resumed; and one byte is changed here and there, which
-// the comparison of both sides must find. A line is printed for each kind of thing that was compared, and the exit code is 1 if anything differs. It needs PostgreSQL, tar and xz, and leaves nothing behind.
+// DIR has the folders old and new, each with a database dump, range files, and expected.json. Every set is migrated to bbolt and
+// to PostgreSQL; a run is killed at random points and resumed; and one byte is changed here and there, which the comparison of
+// both sides must find. A line is printed for each kind of thing that was compared, and the exit code is 1 if anything differs.
+// It needs PostgreSQL, tar and xz, and leaves nothing behind.
 package main
 
 import (

@@ -15,7 +15,8 @@ import (
 
 // Blocks is a block storage all of whose calls are parked at the scheduler. A listing is one step.
 //
-// A change whose context has ended by the time at which it is picked takes effect nevertheless, as one may that is under way, and its caller is told an error; but not more than Late after it was parked.
+// A change whose context has ended by the time at which it is picked takes effect nevertheless, as one may that is under way, and
+// its caller is told an error; but not more than Late after it was parked.
 type Blocks struct {
 	block.Storage
 	scheduler *Scheduler

@@ -37,7 +37,8 @@ func (w *Walk) Advance() bool {
 	return false
 }
 
-// Draw picks by a seed. An actor once chosen tends to go on for a while, since interleavings that switch at every call are only a part of the interesting ones.
+// Draw picks by a seed. An actor once chosen tends to go on for a while, since interleavings that switch at every call are only a
+// part of the interesting ones.
 type Draw struct {
 	random *rand.Rand
 	last   int

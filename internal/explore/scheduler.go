@@ -201,7 +201,8 @@ func (s *Scheduler) await(c *call) error {
 	return c.do()
 }
 
-// Pass is a call of an actor that lets the time of the bubble go on by d, whenever it is picked: timers that end before run in their order, and what their owners then do is parked.
+// Pass is a call of an actor that lets the time of the bubble go on by d, whenever it is picked: timers that end before run in
+// their order, and what their owners then do is parked.
 func (s *Scheduler) Pass(ctx context.Context, d time.Duration) error {
 	a := ctx.Value(actorKey{}).(actor)
 	return s.await(&call{actor: a, what: "time goes on by " + d.String(), pass: d, do: func() error { return nil }})

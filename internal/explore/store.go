@@ -69,7 +69,8 @@ func what(method string, partition, key []byte) string {
 	return fmt.Sprintf("%s %s %q", method, kind, name)
 }
 
-// write parks a write. It may happen late, when its caller has long used its slices for something else and ended its context; so do must have copies, and gets a context that does not end.
+// write parks a write. It may happen late, when its caller has long used its slices for something else and ended its context; so
+// do must have copies, and gets a context that does not end.
 func (s *Store) write(ctx context.Context, method string, partition, key []byte, do func(ctx context.Context) error) error {
 	s.mu.Lock()
 	s.partitions[string(partition)] = true

@@ -51,7 +51,8 @@ func randomRecord(rng *rand.Rand, key string) lakefs.Record {
 	return record(rng, key, m)
 }
 
-// record returns the record of an entry. The pairs of its metadata come in any order, as they do in lakeFS: entries of one identity may differ in their bytes.
+// record returns the record of an entry. The pairs of its metadata come in any order, as they do in lakeFS: entries of one
+// identity may differ in their bytes.
 func record(rng *rand.Rand, key string, m *lakefspb.EntryData) lakefs.Record {
 	names := slices.Sorted(maps.Keys(m.Metadata))
 	rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -82,7 +82,8 @@ const (
 	rocksEnd  = "\x02\x00\x00\x00\xf7\xcf\xf4\x85\xb7\x41\xe2\x88"
 )
 
-// asRocksDB makes of a file in the first format of Pebble one in the second of RocksDB, which the writer does not give properties. Without properties of blocks the two differ in their end.
+// asRocksDB makes of a file in the first format of Pebble one in the second of RocksDB, which the writer does not give
+// properties. Without properties of blocks the two differ in their end.
 func asRocksDB(data []byte) ([]byte, error) {
 	body, ok := bytes.CutSuffix(data, []byte(pebbleEnd))
 	if !ok {

@@ -23,8 +23,8 @@ type LargeParams struct {
 	Raggedness int // records of a range, on average
 }
 
-// Large writes the files of a repository with one line of commits into a storage that is its folder, and returns the repository without the entries of its commits. Ranges that do not change are written once. Memory: 20 bytes an
-// entry, and one range.
+// Large writes the files of a repository with one line of commits into a storage that is its folder, and returns the repository
+// without the entries of its commits. Ranges that do not change are written once. Memory: 20 bytes an entry, and one range.
 func Large(ctx context.Context, storage block.Storage, p LargeParams) (*Repository, error) {
 	r := &Repository{Repository: lakefs.Repository{ID: "large", Namespace: "local://large", DefaultBranch: "main", UID: "0000000000000000large", CreatedAt: largeDate(0)}}
 	l := &large{p: p, versions: make([]uint32, p.Entries), rng: rand.New(rand.NewPCG(p.Seed, 0))}

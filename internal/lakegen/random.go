@@ -19,11 +19,13 @@ type Params struct {
 	Seed         uint64
 	Repositories int // at least 1, at most 5
 	Commits      int // beside the first one
-	// Tables restricts it to what lakeFS could keep in its older tables, where branches have one token, and repositories and branches nothing but their names, and instants are microseconds.
+	// Tables restricts it to what lakeFS could keep in its older tables, where branches have one token, and repositories and
+	// branches nothing but their names, and instants are microseconds.
 	Tables bool
 }
 
-// Random makes a deployment. Beside its repositories there are: one without commits and branches, one with the first commit only, one whose name was used before, and, but for Tables, one in deletion.
+// Random makes a deployment. Beside its repositories there are: one without commits and branches, one with the first commit only,
+// one whose name was used before, and, but for Tables, one in deletion.
 func Random(p Params) *Deployment {
 	d := &Deployment{Orphans: map[string][]lakefs.Staged{}}
 	for i := range p.Repositories {

@@ -14,8 +14,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/sqlstore"
 )
 
-// WriteTables makes the tables that lakeFS had before its kv table, of a deployment that was made for them. What may be said in several ways is: no parents as NULL and {}, no metadata as NULL, null and {}, the data of a tombstone
-// as NULL and empty. Of deleted repositories only what was staged is left.
+// WriteTables makes the tables that lakeFS had before its kv table, of a deployment that was made for them. What may be said in
+// several ways is: no parents as NULL and {}, no metadata as NULL, null and {}, the data of a tombstone as NULL and empty. Of
+// deleted repositories only what was staged is left.
 func (d *Deployment) WriteTables(ctx context.Context, conn *pgx.Conn) error {
 	if err := sqlstore.CreateTables(ctx, conn); err != nil {
 		return err

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oldsql fills the tables of package sqlstore with what years of use leave there: many repositories, histories with merges, commits of both versions, NULLs wherever the tables allow them, tombstones, tokens that no
-// branch has any more, odd but legal names and keys. The same parameters give the same rows. Rows are made as they are sent, so that there may be millions of them.
+// Package oldsql fills the tables of package sqlstore with what years of use leave there: many repositories, histories with
+// merges, commits of both versions, NULLs wherever the tables allow them, tombstones, tokens that no branch has any more, odd but
+// legal names and keys. The same parameters give the same rows. Rows are made as they are sent, so that there may be millions of
+// them.
 package oldsql
 
 import (

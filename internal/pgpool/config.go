@@ -64,7 +64,8 @@ func setParameters(p map[string]string, readOnly bool) {
 	p["default_transaction_isolation"] = "read committed"
 	p["statement_timeout"] = "0"
 	p["lock_timeout"] = "0"
-	// A plan is made once per connection, when tables may be empty, and must still be right when they are large: by an index; in its order, locks cannot cross.
+	// A plan is made once per connection, when tables may be empty, and must still be right when they are large: by an index; in
+	// its order, locks cannot cross.
 	p["plan_cache_mode"] = "force_generic_plan"
 	for _, method := range []string{"enable_seqscan", "enable_bitmapscan", "jit"} {
 		p[method] = "off"

@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// describe makes an error fit for the caller: that of his context if it has ended, and without the configuration, which holds the password, that the client library puts into a failure to connect.
+// describe makes an error fit for the caller: that of his context if it has ended, and without the configuration, which holds the
+// password, that the client library puts into a failure to connect.
 func describe(ctx context.Context, err error) error {
 	var connect *pgconn.ConnectError
 	switch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pgpool keeps the connections of a store to PostgreSQL. A call is repeated where that is certainly safe, with growing pauses, which in all are long enough for a server to restart.
+// Package pgpool keeps the connections of a store to PostgreSQL. A call is repeated where that is certainly safe, with growing
+// pauses, which in all are long enough for a server to restart.
 package pgpool
 
 import (
@@ -33,8 +34,9 @@ type Pool struct {
 	freed chan struct{} // gets a token for each connection that is given back, while there is room
 }
 
-// New makes a pool by a URL, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE, with the parameters that libpq and pgx know; one that is malformed is kv.ErrInvalidURL. The sessions have the parameters in session besides, whatever the URL
-// says. It does not connect yet. For writing it connects to a primary only.
+// New makes a pool by a URL, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE, with the parameters that libpq and pgx
+// know; one that is malformed is kv.ErrInvalidURL. The sessions have the parameters in session besides, whatever the URL says. It
+// does not connect yet. For writing it connects to a primary only.
 func New(ctx context.Context, url string, readOnly bool, session map[string]string) (*Pool, error) {
 	config, err := parse(url, readOnly, session)
 	if err != nil {
@@ -57,7 +59,8 @@ func (p *Pool) Read(ctx context.Context, f func(*pgx.Conn) error) error {
 	return p.repeat(ctx, f, func(err error) bool { return notExecuted(err) || errors.As(err, &lost{}) })
 }
 
-// Write runs f, which is one transaction, again only if it certainly had no effect: no connection could be had, nothing was sent, or PostgreSQL broke it off as the victim of a deadlock.
+// Write runs f, which is one transaction, again only if it certainly had no effect: no connection could be had, nothing was sent,
+// or PostgreSQL broke it off as the victim of a deadlock.
 func (p *Pool) Write(ctx context.Context, f func(*pgx.Conn) error) error {
 	return p.repeat(ctx, f, notExecuted)
 }
@@ -103,7 +106,8 @@ func (p *Pool) repeat(ctx context.Context, f func(*pgx.Conn) error, again func(e
 	}
 }
 
-// mustShare tells whether the server refused another connection while there are some, one of which will do. The pool itself waits for one only when it has as many as it may.
+// mustShare tells whether the server refused another connection while there are some, one of which will do. The pool itself waits
+// for one only when it has as many as it may.
 func (p *Pool) mustShare(err error) bool {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &notSent{}) || !errors.As(err, &pgErr) || pgErr.Code != tooManyConnections {
@@ -127,7 +131,8 @@ func wait(ctx context.Context, d time.Duration, token <-chan struct{}) error {
 	}
 }
 
-// once runs f on a connection. One that breaks for another reason than our own is a sign that the server went away, and then all of them are broken; dropping them spares the next calls.
+// once runs f on a connection. One that breaks for another reason than our own is a sign that the server went away, and then all
+// of them are broken; dropping them spares the next calls.
 func (p *Pool) once(ctx context.Context, f func(*pgx.Conn) error) error {
 	conn, err := p.Acquire(ctx)
 	if err != nil {

@@ -125,7 +125,8 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// MakeDirectory makes a directory below parent, "" for the usual place of temporary files, that belongs to whom the server runs as. Where that user cannot get at parent it is made in /tmp.
+// MakeDirectory makes a directory below parent, "" for the usual place of temporary files, that belongs to whom the server runs
+// as. Where that user cannot get at parent it is made in /tmp.
 func (s *Server) MakeDirectory(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -140,7 +141,8 @@ func (s *Server) MakeDirectory(parent string) (string, error) {
 	return dir, os.Chown(dir, int(s.user.Uid), int(s.user.Gid))
 }
 
-// Command returns a command that is run as a user, nil for whom this process runs as, without the settings for clients, such as PGHOST, that are not meant for this server.
+// Command returns a command that is run as a user, nil for whom this process runs as, without the settings for clients, such as
+// PGHOST, that are not meant for this server.
 func Command(user *syscall.Credential, name string, arguments ...string) *exec.Cmd {
 	c := exec.Command(name, arguments...)
 	c.Dir = "/"

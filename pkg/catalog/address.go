@@ -17,8 +17,9 @@ func DecodePart(at Place, v graveler.Value) (Part, error) {
 	return p, err
 }
 
-// Address returns where the bytes are that the value of an entry names, "" where it names none or is nothing that a bucket keeps. It needs no key: the identity of a value tells a part of an upload, and an upload, from an object. So
-// that part and the object that was made of it are known to name the same bytes.
+// Address returns where the bytes are that the value of an entry names, "" where it names none or is nothing that a bucket keeps.
+// It needs no key: the identity of a value tells a part of an upload, and an upload, from an object. So that part and the object
+// that was made of it are known to name the same bytes.
 func Address(v graveler.Value) string {
 	if p, ok := partOf(v); ok {
 		return p.PhysicalAddress

@@ -8,7 +8,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Area is where a bucket has some kinds of entries. In each of these areas entries are in the order of the objects' keys, and those of one key are together; so whoever reads the three side by side has all of one key at a time.
+// Area is where a bucket has some kinds of entries. In each of these areas entries are in the order of the objects' keys, and
+// those of one key are together; so whoever reads the three side by side has all of one key at a time.
 type Area int
 
 const (
@@ -50,7 +51,8 @@ func (a Area) After(key string) graveler.Key {
 	}
 }
 
-// LogicalPart returns the part of an entry's key that begins with the key of the object, as far as that has no zero byte, at which it may end or be escaped; nil for an entry that is in none of the areas.
+// LogicalPart returns the part of an entry's key that begins with the key of the object, as far as that has no zero byte, at
+// which it may end or be escaped; nil for an entry that is in none of the areas.
 func LogicalPart(key graveler.Key) []byte {
 	switch {
 	case CurrentArea.Contains(key):

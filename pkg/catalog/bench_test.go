@@ -14,7 +14,8 @@ import (
 	"github.com/moraine-store/moraine/internal/testpg"
 )
 
-// BenchmarkPut compares puts with a staged write of the same value. They take turns, so that what else the machine does is the same for all; what is reported are medians, and what they are of that of Set.
+// BenchmarkPut compares puts with a staged write of the same value. They take turns, so that what else the machine does is the
+// same for all; what is reported are medians, and what they are of that of Set.
 func BenchmarkPut(b *testing.B) {
 	for name, url := range map[string]string{"bolt": "bolt:" + b.TempDir() + "/store", "postgres": testpg.Start(b).NewDatabase(b)} {
 		e := openEngine(b, url)

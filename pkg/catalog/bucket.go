@@ -77,10 +77,11 @@ func (c *Catalog) ListBuckets(ctx context.Context, after graveler.RepositoryID) 
 // undoTime is how long DeleteBucket may take to take back what it began, whatever becomes of its context.
 const undoTime = 10 * time.Second
 
-// DeleteBucket deletes a bucket, with its history, of which no branch shows anything: no object, version or upload. Otherwise it is BucketNotEmpty, and nothing changes. (To delete one that is not empty is
-// DeleteRepository of package graveler.)
+// DeleteBucket deletes a bucket, with its history, of which no branch shows anything: no object, version or upload. Otherwise it
+// is BucketNotEmpty, and nothing changes. (To delete one that is not empty is DeleteRepository of package graveler.)
 //
-// It makes the repository read-only before it looks for the last time, so that nothing acknowledged is lost; a process that ends in the middle may leave it so.
+// It makes the repository read-only before it looks for the last time, so that nothing acknowledged is lost; a process that ends
+// in the middle may leave it so.
 func (c *Catalog) DeleteBucket(ctx context.Context, name graveler.RepositoryID) error {
 	if err := c.deleteBucket(ctx, name); err != nil {
 		return fmt.Errorf("delete bucket %s: %w", name, err)

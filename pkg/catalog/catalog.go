@@ -55,7 +55,8 @@ type CheckpointPolicy struct {
 	Committer string
 }
 
-// Catalog keeps the objects of buckets. It is safe for concurrent use, also by many processes on one store: what one of them remembers is a hint, which every change verifies.
+// Catalog keeps the objects of buckets. It is safe for concurrent use, also by many processes on one store: what one of them
+// remembers is a hint, which every change verifies.
 type Catalog struct {
 	store      Store
 	now        func() time.Time
@@ -100,7 +101,8 @@ type branchName struct {
 	branch     graveler.BranchID
 }
 
-// ref returns the ref that a bucket means. The default branch of a repository never changes, but the repository may have been deleted and made again: reads notice that a moment (defaultTrust) later, changes at once.
+// ref returns the ref that a bucket means. The default branch of a repository never changes, but the repository may have been
+// deleted and made again: reads notice that a moment (defaultTrust) later, changes at once.
 func (c *Catalog) ref(ctx context.Context, b Bucket) (string, error) {
 	if b.Ref != "" {
 		return b.Ref, nil
@@ -120,8 +122,8 @@ func (c *Catalog) ref(ctx context.Context, b Bucket) (string, error) {
 // errOtherDefault: the branch that was taken for the default one is not.
 var errOtherDefault = errors.New("the repository has another default branch")
 
-// change makes one transaction on the branch that b names. do is given the settings of the bucket, which hold when the transaction takes place, and returns how many changes to count; it is called again where
-// something has changed meanwhile.
+// change makes one transaction on the branch that b names. do is given the settings of the bucket, which hold when the
+// transaction takes place, and returns how many changes to count; it is called again where something has changed meanwhile.
 func (c *Catalog) change(ctx context.Context, b Bucket, do func(ctx context.Context, tx *graveler.Transaction, s settings) (changes int, err error)) error {
 	for {
 		name, err := c.ref(ctx, b)

@@ -43,10 +43,13 @@ func (c *Catalog) commit(ctx context.Context, on branchName) error {
 	return err
 }
 
-// Run makes checkpoints by the policy until ctx ends, for stores that show their users no commits. First it commits what is uncommitted on the default branches of all buckets, where an earlier process may have left something; then each branch that this catalog
-// has changed, when its changes have reached the number of the policy, and at every interval. When ctx has ended it commits the rest, for up to half a minute. There should be one Run for a Catalog; changes are durable with or without it.
+// Run makes checkpoints by the policy until ctx ends, for stores that show their users no commits. First it commits what is
+// uncommitted on the default branches of all buckets, where an earlier process may have left something; then each branch that
+// this catalog has changed, when its changes have reached the number of the policy, and at every interval. When ctx has ended it
+// commits the rest, for up to half a minute. There should be one Run for a Catalog; changes are durable with or without it.
 //
-// A commit that fails is reported to failed, which may be nil, and tried again; a branch that is no more is forgotten. Run returns what is not committed at the end, and why, and nil where all is.
+// A commit that fails is reported to failed, which may be nil, and tried again; a branch that is no more is forgotten. Run
+// returns what is not committed at the end, and why, and nil where all is.
 func (c *Catalog) Run(ctx context.Context, failed func(b Bucket, err error)) error {
 	if failed == nil {
 		failed = func(Bucket, error) {}

@@ -73,8 +73,9 @@ func (c Code) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// CodeOf returns the code that S3 would answer with: the one that err wraps, or the one that an error of package graveler amounts to; "" for nil and InternalError for what S3 has no name for. What is not among the
-// branches and refs of a repository is NoSuchBucket, since to users of S3 all of them are buckets.
+// CodeOf returns the code that S3 would answer with: the one that err wraps, or the one that an error of package graveler amounts
+// to; "" for nil and InternalError for what S3 has no name for. What is not among the branches and refs of a repository is
+// NoSuchBucket, since to users of S3 all of them are buckets.
 func CodeOf(err error) Code {
 	var code Code
 	if err == nil || errors.As(err, &code) {

@@ -32,12 +32,15 @@ type Completed struct {
 	Unused []Part
 }
 
-// CompleteUpload makes the object of an upload out of some of its parts, in the order of their numbers (InvalidPartOrder), each as it was last put (InvalidPart), all but the last of MinPartBytes or more (EntityTooSmall). The conditions are those of Put.
-// Its size is the sum of the parts' sizes, and its time of modification that of the initiation, as in S3, unless an older version stands in the way; where versions are kept it is the newest one.
+// CompleteUpload makes the object of an upload out of some of its parts, in the order of their numbers (InvalidPartOrder), each
+// as it was last put (InvalidPart), all but the last of MinPartBytes or more (EntityTooSmall). The conditions are those of Put.
+// Its size is the sum of the parts' sizes, and its time of modification that of the initiation, as in S3, unless an older version
+// stands in the way; where versions are kept it is the newest one.
 //
-// assemble puts the bytes together; it is called again where a part was replaced meanwhile, and what it has made is not needed where CompleteUpload returns an error.
-// The object appears and the upload goes in one step; of several completions and aborts at the same time one takes place, and the others are NoSuchUpload. The records of many parts are removed after that: those that an interruption leaves,
-// and those of parts that were added at that very moment, are removed by Mend.
+// assemble puts the bytes together; it is called again where a part was replaced meanwhile, and what it has made is not needed
+// where CompleteUpload returns an error. The object appears and the upload goes in one step; of several completions and aborts at
+// the same time one takes place, and the others are NoSuchUpload. The records of many parts are removed after that: those that an
+// interruption leaves, and those of parts that were added at that very moment, are removed by Mend.
 func (c *Catalog) CompleteUpload(ctx context.Context, b Bucket, key, uploadID string, list []CompletedPart, assemble func(ctx context.Context, u Upload, parts []Part) (Content, error), conditions Conditions) (Completed, error) {
 	done, err := c.complete(ctx, b, key, uploadID, list, assemble, conditions)
 	return done, describe(err, "complete upload "+uploadID+" of", b, key)
@@ -177,7 +180,8 @@ func (c *Catalog) completeWith(ctx context.Context, b Bucket, u Upload, o Object
 	return put, err
 }
 
-// MultipartETag returns the ETag that S3 gives to an object of parts whose checksums are MD5 sums in hexadecimal digits: the MD5 sum of these sums, and the number of parts. Other checksums are graveler.ErrInvalidValue.
+// MultipartETag returns the ETag that S3 gives to an object of parts whose checksums are MD5 sums in hexadecimal digits: the MD5
+// sum of these sums, and the number of parts. Other checksums are graveler.ErrInvalidValue.
 func MultipartETag(parts []Part) (string, error) {
 	h := md5.New()
 	for _, p := range parts {

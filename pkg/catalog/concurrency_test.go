@@ -53,7 +53,8 @@ func TestOfConditionalPutsOneWins(t *testing.T) {
 	})
 }
 
-// Two processes whose clocks are five minutes apart put versions of one key, beside commits. None is lost, and their order is that in which they became current.
+// Two processes whose clocks are five minutes apart put versions of one key, beside commits. None is lost, and their order is
+// that in which they became current.
 func TestVersionsOfAKeyHaveOneOrder(t *testing.T) {
 	onEngines(t, func(t *testing.T, f *fixture) {
 		f.enable(t, VersioningEnabled)
@@ -111,7 +112,8 @@ func TestVersionsOfAKeyHaveOneOrder(t *testing.T) {
 	})
 }
 
-// A process that has seen that versions are not kept goes on putting while another enables it. What that process put last before is kept as the null version by whoever puts the first one with an ID.
+// A process that has seen that versions are not kept goes on putting while another enables it. What that process put last before
+// is kept as the null version by whoever puts the first one with an ID.
 func TestAPutByAnOldSettingDestroysNoVersion(t *testing.T) {
 	onEngines(t, func(t *testing.T, f *fixture) {
 		ctx := context.Background()
@@ -223,7 +225,8 @@ func TestVersionsWithIDsStayWhileVersioningIsSuspendedAndEnabled(t *testing.T) {
 	require.Equal(t, 1, latest)
 }
 
-// A process that ends between the two halves of a change of the settings leaves others that know the old ones; whoever reads the new ones sees to it first that those fail.
+// A process that ends between the two halves of a change of the settings leaves others that know the old ones; whoever reads the
+// new ones sees to it first that those fail.
 func TestSettingsThatWereNotSettledAreSettledByWhoeverReadsThem(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()

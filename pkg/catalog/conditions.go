@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Conditions are the conditional headers of a request. The zero value has none. An ETag may be given with or without quotes, or as a list; "*" is that of any object.
+// Conditions are the conditional headers of a request. The zero value has none. An ETag may be given with or without quotes, or
+// as a list; "*" is that of any object.
 type Conditions struct {
 	IfMatch           string
 	IfNoneMatch       string
@@ -16,7 +17,8 @@ type Conditions struct {
 	IfUnmodifiedSince time.Time
 }
 
-// forChange judges the conditions of a put with the current object; nil: there is none. As in S3, If-Match of what is not there is NoSuchKey, and If-None-Match takes nothing but "*".
+// forChange judges the conditions of a put with the current object; nil: there is none. As in S3, If-Match of what is not there
+// is NoSuchKey, and If-None-Match takes nothing but "*".
 func (c Conditions) forChange(current *Object) error {
 	switch {
 	case !c.IfModifiedSince.IsZero() || !c.IfUnmodifiedSince.IsZero(),

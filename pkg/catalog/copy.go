@@ -26,12 +26,13 @@ type CopyParams struct {
 	Tags            map[string]string
 	StorageClass    string // "": the source's
 	Lock            Lock   // as in Put
-	// Address is where the bytes of the copy are; "": where those of the source are. Between repositories it must be given, since what keeps the bytes of one from being removed does not look at the other.
+	// Address is where the bytes of the copy are; "": where those of the source are. Between repositories it must be given, since
+	// what keeps the bytes of one from being removed does not look at the other.
 	Address string
 }
 
-// Copy puts what the source has, without its bytes, as an object of its own. To copy an object that is current onto itself without a change of metadata, class or address is InvalidRequest.
-// Within a branch, source and target are of one instant.
+// Copy puts what the source has, without its bytes, as an object of its own. To copy an object that is current onto itself
+// without a change of metadata, class or address is InvalidRequest. Within a branch, source and target are of one instant.
 func (c *Catalog) Copy(ctx context.Context, from Bucket, source string, to Bucket, target string, p CopyParams) (Object, error) {
 	o, err := c.copy(ctx, from, source, to, target, p)
 	if err != nil {

@@ -19,8 +19,9 @@ type DeleteParams struct {
 	BypassGovernance bool
 }
 
-// Delete deletes the current version of a key, or removes one version for good. Where the bucket keeps versions, the former makes a delete marker. What is not there is deleted already: that is no error, unless IfMatch is set
-// (NoSuchKey). A version that a lock keeps is AccessDenied.
+// Delete deletes the current version of a key, or removes one version for good. Where the bucket keeps versions, the former makes
+// a delete marker. What is not there is deleted already: that is no error, unless IfMatch is set (NoSuchKey). A version that a
+// lock keeps is AccessDenied.
 func (c *Catalog) Delete(ctx context.Context, b Bucket, key string, p DeleteParams) (Deleted, error) {
 	id := ObjectID{Key: key, VersionID: p.VersionID, IfMatch: p.IfMatch}
 	if err := id.check(); err != nil {

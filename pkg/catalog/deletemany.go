@@ -14,7 +14,8 @@ import (
 const MaxDeletes = 1000
 
 const (
-	// firstBatch is how many deletions go into one transaction at first: as many as fit, at three entries each, into what most engines write at once. Where it is too many it is halved.
+	// firstBatch is how many deletions go into one transaction at first: as many as fit, at three entries each, into what most
+	// engines write at once. Where it is too many it is halved.
 	firstBatch = 333
 	// maxOvertaken is how often a transaction of many is repeated because others write to the same keys, before it is split.
 	maxOvertaken = 3
@@ -22,8 +23,9 @@ const (
 
 var errOvertaken = errors.New("overtaken by other writes")
 
-// DeleteMany is Delete for up to 1,000 objects (more is MalformedXML), in few transactions. The result has one element for each of the objects, in their order, with its own error where it was not deleted. An error
-// of the whole means that of the rest of the objects, which have it too, it is not known whether they were deleted; repeating it is safe.
+// DeleteMany is Delete for up to 1,000 objects (more is MalformedXML), in few transactions. The result has one element for each
+// of the objects, in their order, with its own error where it was not deleted. An error of the whole means that of the rest of
+// the objects, which have it too, it is not known whether they were deleted; repeating it is safe.
 func (c *Catalog) DeleteMany(ctx context.Context, b Bucket, objects []ObjectID, bypassGovernance bool) ([]Deleted, error) {
 	if len(objects) > MaxDeletes {
 		return nil, fmt.Errorf("delete many in %s: %w: %d objects, at most %d are allowed", b, MalformedXML, len(objects), MaxDeletes)
@@ -55,7 +57,8 @@ func (c *Catalog) deleteMany(ctx context.Context, b Bucket, objects []ObjectID, 
 	return nil
 }
 
-// batch returns how many of the objects go into one transaction: up to a limit, and no key twice, since a list of its versions would not show what the transaction has done to it.
+// batch returns how many of the objects go into one transaction: up to a limit, and no key twice, since a list of its versions
+// would not show what the transaction has done to it.
 func batch(objects []ObjectID, limit int) int {
 	seen := map[string]bool{}
 	for i, o := range objects {

@@ -9,10 +9,12 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// DeletePrefix deletes every object whose key starts with prefix, as Delete of each key does, in batches: it makes delete markers where the bucket keeps versions, and touches neither noncurrent versions nor uploads. It returns how many
-// were deleted, also with an error: repeating it goes on. What is put meanwhile may stay.
+// DeletePrefix deletes every object whose key starts with prefix, as Delete of each key does, in batches: it makes delete markers
+// where the bucket keeps versions, and touches neither noncurrent versions nor uploads. It returns how many were deleted, also
+// with an error: repeating it goes on. What is put meanwhile may stay.
 //
-// It goes key by key also where nothing is kept: each deletion holds to the settings of the bucket at its time. (DeletePrefix of package graveler takes the same time whatever is below the prefix, and knows neither settings nor locks.)
+// It goes key by key also where nothing is kept: each deletion holds to the settings of the bucket at its time. (DeletePrefix of
+// package graveler takes the same time whatever is below the prefix, and knows neither settings nor locks.)
 func (c *Catalog) DeletePrefix(ctx context.Context, b Bucket, prefix string) (deleted int, err error) {
 	if err := c.deletePrefix(ctx, b, prefix, &deleted); err != nil {
 		return deleted, fmt.Errorf("delete prefix %s:%q: %w", b, prefix, err)

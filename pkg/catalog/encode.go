@@ -13,11 +13,12 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Encode returns the value of an entry that holds o. Objects that are equal in every field have values of one identity. What cannot be kept is graveler.ErrInvalidValue,
-// more than the limits allow graveler.ErrTooLarge.
+// Encode returns the value of an entry that holds o. Objects that are equal in every field have values of one identity. What
+// cannot be kept is graveler.ErrInvalidValue, more than the limits allow graveler.ErrTooLarge.
 func Encode(o Object) (graveler.Value, error) { return EncodeAs(o, o.identity()) }
 
-// EncodeAs is Encode with an identity that another system gave the object: which objects are equal is for that to say. The value keeps the memory of the identity.
+// EncodeAs is Encode with an identity that another system gave the object: which objects are equal is for that to say. The value
+// keeps the memory of the identity.
 func EncodeAs(o Object, identity []byte) (graveler.Value, error) {
 	if err := o.check(); err != nil {
 		return graveler.Value{}, fmt.Errorf("encode object: %w", err)

@@ -53,8 +53,9 @@ func (v Versions) Current() (Version, bool) {
 	return Version{}, false
 }
 
-// Half reports whether what is at a place, and has that version ID, is half of an unfinished put or delete, and so no version of its own. Of two null versions that a merge has left, a marker beside a current object and an object that is
-// aside, it is the marker.
+// Half reports whether what is at a place, and has that version ID, is half of an unfinished put or delete, and so no version of
+// its own. Of two null versions that a merge has left, a marker beside a current object and an object that is aside, it is the
+// marker.
 func (v Versions) Half(place graveler.Key, id string) bool {
 	if v.givesWay && isNull(id) {
 		return bytes.Equal(place, v.marker.place)
@@ -63,7 +64,8 @@ func (v Versions) Half(place graveler.Key, id string) bool {
 		!bytes.Equal(place, v.current.place) && !bytes.Equal(place, v.marker.place) && v.marker.is(id)
 }
 
-// Noncurrent yields the versions that are not current, newest first: those that are aside, and a delete marker beside an object that is current. It reads no further than it is asked to.
+// Noncurrent yields the versions that are not current, newest first: those that are aside, and a delete marker beside an object
+// that is current. It reads no further than it is asked to.
 func (v Versions) Noncurrent(ctx context.Context) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		var waiting []occupant // whose places do not tell how old they are: two at most, newest first
@@ -124,7 +126,8 @@ func (t Transition) AbortUpload(ctx context.Context, key, uploadID string) ([]gr
 	return entries, nil
 }
 
-// UploadOfPart returns the key of the upload that a part is of, and the place of the upload's own entry. Where nothing is at that place nobody can use the part any more: it was committed after the upload had been aborted on the branch.
+// UploadOfPart returns the key of the upload that a part is of, and the place of the upload's own entry. Where nothing is at that
+// place nobody can use the part any more: it was committed after the upload had been aborted on the branch.
 func UploadOfPart(at Place, v graveler.Value) (key string, place graveler.Key, err error) {
 	_, key, err = decodePart(at.Part, v)
 	return key, uploadKey(key, at.UploadID), err

@@ -16,8 +16,9 @@ type GetParams struct {
 	Conditions Conditions
 }
 
-// Get returns a version of a key, for a GET or HEAD request. Where there is none it is NoSuchKey or NoSuchVersion. Of a key whose current version is a delete marker it is NoSuchKey, and MethodNotAllowed of a marker that is asked for
-// by its ID; the marker is returned with the error then. A condition that does not hold is PreconditionFailed or NotModified, with which comes the object.
+// Get returns a version of a key, for a GET or HEAD request. Where there is none it is NoSuchKey or NoSuchVersion. Of a key whose
+// current version is a delete marker it is NoSuchKey, and MethodNotAllowed of a marker that is asked for by its ID; the marker is
+// returned with the error then. A condition that does not hold is PreconditionFailed or NotModified, with which comes the object.
 func (c *Catalog) Get(ctx context.Context, b Bucket, key string, p GetParams) (Object, error) {
 	o, err := c.get(ctx, b, key, p.VersionID)
 	if err == nil {
@@ -45,8 +46,9 @@ func (c *Catalog) get(ctx context.Context, b Bucket, key, id string) (Object, er
 	return *v.object, err
 }
 
-// findAgain looks for a version that was not found: it may have gone from one place to another behind the back of the reader. It is not there if another version is current before and after the look, the same one both times:
-// no version goes from aside to current, or the other way, without another one, and one that has made room for it is gone for good.
+// findAgain looks for a version that was not found: it may have gone from one place to another behind the back of the reader. It
+// is not there if another version is current before and after the look, the same one both times: no version goes from aside to
+// current, or the other way, without another one, and one that has made room for it is gone for good.
 func (c *Catalog) findAgain(ctx context.Context, r reader, key, id string) (occupant, error) {
 	var before []occupant
 	for {

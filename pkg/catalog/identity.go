@@ -17,9 +17,10 @@ func (o *Object) ContentIdentity() []byte {
 	return fields(memory[:0]).text("moraine object content 1").content(o).hash()
 }
 
-// identity is SHA-256 of the tag "moraine object 1" and then every field, in the order below. Texts are preceded by their length and maps by their count,
-// as 8 bytes big-endian, and maps are in key order; numbers are 8 bytes big-endian, booleans are 0 or 1; a time is 0 where it is not known, else 1 and the nanoseconds since the
-// epoch. Fields that this program does not know come last, in their stored form, where there are any.
+// identity is SHA-256 of the tag "moraine object 1" and then every field, in the order below. Texts are preceded by their length
+// and maps by their count, as 8 bytes big-endian, and maps are in key order; numbers are 8 bytes big-endian, booleans are 0 or 1;
+// a time is 0 where it is not known, else 1 and the nanoseconds since the epoch. Fields that this program does not know come
+// last, in their stored form, where there are any.
 func (o *Object) identity() []byte {
 	var memory [1024]byte
 	f := fields(memory[:0]).text("moraine object 1").content(o)

@@ -12,9 +12,11 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// KeepLocked returns a guard for graveler.Hooks, which every process that changes the store must have: merges, resets and all else that changes entries without knowing versions is AccessDenied where a version that the branch shows, and a
-// lock keeps, would go from it, or have a weaker lock. So is what brings such a version to the head, if uncommitted changes would hide it. Nobody can bypass governance here. DeletePrefix of package graveler, which does not look at what
-// it removes, is refused wherever a bucket has object lock. now is the clock; nil: time.Now.
+// KeepLocked returns a guard for graveler.Hooks, which every process that changes the store must have: merges, resets and all
+// else that changes entries without knowing versions is AccessDenied where a version that the branch shows, and a lock keeps,
+// would go from it, or have a weaker lock. So is what brings such a version to the head, if uncommitted changes would hide it.
+// Nobody can bypass governance here. DeletePrefix of package graveler, which does not look at what it removes, is refused
+// wherever a bucket has object lock. now is the clock; nil: time.Now.
 //
 // It costs the reading of one setting, and, where the bucket has object lock, that of all that changes.
 func KeepLocked(now func() time.Time) func(ctx context.Context, r *graveler.Revision) error {

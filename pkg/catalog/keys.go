@@ -13,8 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Where things are. An object that is current is the entry of its key, so that whoever knows nothing of versions sees the current objects and nothing else. All other records have keys that start with a
-// zero byte, which no object's key does:
+// Where things are. An object that is current is the entry of its key, so that whoever knows nothing of versions sees the current
+// objects and nothing else. All other records have keys that start with a zero byte, which no object's key does:
 //
 //	00 'v' esc(key) 00 01 'c'              the delete marker that is the current version of the key; there is no entry of the key itself then
 //	00 'v' esc(key) 00 01 'n'              the null version, where it is not current
@@ -22,7 +22,8 @@ import (
 //	00 'u' esc(key) 00 01 upload ID        a multipart upload that was initiated
 //	00 'p' upload ID 00 part number        one of its parts; not below the key, so that listing uploads reads no parts
 //
-// esc replaces each zero byte by 00 FF, so that these keys are in the order of the objects' keys, whatever bytes those hold, and a prefix of a key is a prefix of what stands for it.
+// esc replaces each zero byte by 00 FF, so that these keys are in the order of the objects' keys, whatever bytes those hold, and
+// a prefix of a key is a prefix of what stands for it.
 const (
 	versionsArea = "\x00v"
 	uploadsArea  = "\x00u"
@@ -37,7 +38,8 @@ const (
 // afterReserved is greater than every reserved key, and less than every key of an object.
 const afterReserved = "\x00\xff"
 
-// NullVersion is the ID of the version of a key that was put while versioning was not enabled. Objects of a bucket that never was versioned have the VersionID "" instead, and mean the same.
+// NullVersion is the ID of the version of a key that was put while versioning was not enabled. Objects of a bucket that never was
+// versioned have the VersionID "" instead, and mean the same.
 const NullVersion = "null"
 
 const (
@@ -71,7 +73,8 @@ type Place struct {
 
 // ParseKey tells what the entry of a bucket is. A reserved key of any other form is graveler.ErrCorrupt.
 //
-// An object that is current and a current marker of the same key are there together only after a merge or a reset has put together halves of two states: the object is the current version then.
+// An object that is current and a current marker of the same key are there together only after a merge or a reset has put
+// together halves of two states: the object is the current version then.
 func ParseKey(key graveler.Key) (Place, error) {
 	s := string(key)
 	p, ok := Place{Kind: KindCurrent, Key: s}, s != ""
@@ -133,8 +136,10 @@ func unescape(s string) (key, rest string, ok bool) {
 	}
 }
 
-// VersionsBelow returns what the keys of all versions that are beside current objects, delete markers among them, have in common where their objects' keys start with prefix. Whoever commits, resets or merges the entries with a
-// prefix, which is below this layer, takes those with this one along: a version goes from one place to the other, and what takes one half of that can lose it.
+// VersionsBelow returns what the keys of all versions that are beside current objects, delete markers among them, have in common
+// where their objects' keys start with prefix. Whoever commits, resets or merges the entries with a prefix, which is below this
+// layer, takes those with this one along: a version goes from one place to the other, and what takes one half of that can lose
+// it.
 func VersionsBelow(prefix string) graveler.Key { return graveler.Key(versionsArea + escape(prefix)) }
 
 // VersionsOf is VersionsBelow for a single key.

@@ -17,13 +17,16 @@ const MaxListed = 1000
 // ListParams says what to list.
 type ListParams struct {
 	Prefix string
-	// Delimiter, if it is not empty, groups the keys that have it after the prefix: all that agree up to its first occurrence there are one common prefix, which counts as one result.
+	// Delimiter, if it is not empty, groups the keys that have it after the prefix: all that agree up to its first occurrence
+	// there are one common prefix, which counts as one result.
 	Delimiter string
-	// StartAfter, of ListObjectsV2, leaves out the keys that are not greater. A common prefix that has greater keys is listed, though StartAfter may be among its keys.
+	// StartAfter, of ListObjectsV2, leaves out the keys that are not greater. A common prefix that has greater keys is listed,
+	// though StartAfter may be among its keys.
 	StartAfter string
 	// ContinuationToken, of ListObjectsV2, is that of the page before; StartAfter is not looked at then.
 	ContinuationToken string
-	// Marker, of ListObjects, leaves out the results that are not greater: keys, and common prefixes too, be it that Marker is one or that it is among the keys of one. It does not go together with the two above.
+	// Marker, of ListObjects, leaves out the results that are not greater: keys, and common prefixes too, be it that Marker is
+	// one or that it is among the keys of one. It does not go together with the two above.
 	Marker string
 	// MaxKeys is the size of the page; nil: MaxListed, which is also what a greater one means.
 	MaxKeys *int
@@ -45,9 +48,11 @@ type ListPage struct {
 	NextMarker            string
 }
 
-// List returns a page of the objects that are current, as ListObjectsV2 and ListObjects do. A negative MaxKeys and a token that List has not returned are InvalidArgument. A page of no keys is never truncated.
+// List returns a page of the objects that are current, as ListObjectsV2 and ListObjects do. A negative MaxKeys and a token that
+// List has not returned are InvalidArgument. A page of no keys is never truncated.
 //
-// That a common prefix with keys behind StartAfter is listed, but none that begins Marker, is what S3 does, by the tests that LocalStack has run against it (test_s3_list_operations.py).
+// That a common prefix with keys behind StartAfter is listed, but none that begins Marker, is what S3 does, by the tests that
+// LocalStack has run against it (test_s3_list_operations.py).
 //
 // What lies below a common prefix is skipped, not read. For what is put or deleted meanwhile see graveler.List.
 func (c *Catalog) List(ctx context.Context, b Bucket, p ListParams) (ListPage, error) {

@@ -34,7 +34,8 @@ func drawSize(t *rapid.T) *int {
 	return new(rapid.SampledFrom([]int{1, 1, 2, 3, 7, 1000, 5000}).Draw(t, "size"))
 }
 
-// naiveList lists by the rules of S3: of the keys behind startAfter the results behind marker. A common prefix ends in "\x00prefix", which no key does.
+// naiveList lists by the rules of S3: of the keys behind startAfter the results behind marker. A common prefix ends in
+// "\x00prefix", which no key does.
 func naiveList(keys []string, p ListParams) (results []string) {
 	for _, k := range slices.Sorted(slices.Values(keys)) {
 		if !strings.HasPrefix(k, p.Prefix) || k <= p.StartAfter {

@@ -30,8 +30,9 @@ func parseContinuationToken(token string) (last string, err error) {
 	return "", fmt.Errorf("%w: the continuation token %q is not one that was returned", InvalidArgument, token)
 }
 
-// EncodeKey encodes a key, prefix, delimiter or marker for a response with encoding-type=url, since XML cannot hold all that they may: each byte but letters, digits and - _ . * / is % and two
-// hexadecimal digits. A space is %20, which decoders of paths and of queries alike understand, where S3 writes +.
+// EncodeKey encodes a key, prefix, delimiter or marker for a response with encoding-type=url, since XML cannot hold all that they
+// may: each byte but letters, digits and - _ . * / is % and two hexadecimal digits. A space is %20, which decoders of paths and
+// of queries alike understand, where S3 writes +.
 func EncodeKey(key string) string {
 	var b strings.Builder
 	for i := range len(key) {

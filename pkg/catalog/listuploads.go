@@ -12,7 +12,8 @@ import (
 // ListUploadsParams says which uploads to list. Prefix and Delimiter are as in ListParams.
 type ListUploadsParams struct {
 	Prefix, Delimiter string
-	// KeyMarker leaves out the keys and common prefixes that are not greater, and the common prefix that it is in. With UploadIDMarker the uploads of KeyMarker come first whose IDs are greater; without KeyMarker it is not looked at.
+	// KeyMarker leaves out the keys and common prefixes that are not greater, and the common prefix that it is in. With
+	// UploadIDMarker the uploads of KeyMarker come first whose IDs are greater; without KeyMarker it is not looked at.
 	KeyMarker      string
 	UploadIDMarker string
 	MaxUploads     int // 0: MaxListed, which is also what a greater one means
@@ -28,7 +29,8 @@ type UploadPage struct {
 	NextUploadIDMarker string
 }
 
-// ListUploads returns a page of the multipart uploads that are neither completed nor aborted. What lies below a common prefix is skipped, not read, and so are the parts.
+// ListUploads returns a page of the multipart uploads that are neither completed nor aborted. What lies below a common prefix is
+// skipped, not read, and so are the parts.
 func (c *Catalog) ListUploads(ctx context.Context, b Bucket, p ListUploadsParams) (UploadPage, error) {
 	page, err := c.listUploads(ctx, b, p)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 // ListVersionsParams says which versions to list. Prefix, Delimiter and MaxKeys are as in ListParams.
 type ListVersionsParams struct {
 	Prefix, Delimiter string
-	// KeyMarker leaves out the keys and common prefixes that are not greater, and the common prefix that it is in. With VersionIDMarker, which needs it, the versions of KeyMarker come first that follow that one.
+	// KeyMarker leaves out the keys and common prefixes that are not greater, and the common prefix that it is in. With
+	// VersionIDMarker, which needs it, the versions of KeyMarker come first that follow that one.
 	KeyMarker       string
 	VersionIDMarker string
 	MaxKeys         *int
@@ -20,12 +21,14 @@ type ListVersionsParams struct {
 // ListedVersion is a version in a listing. Its VersionID is never empty.
 type ListedVersion struct {
 	Key string
-	// Latest: it is the current version. Without one, where someone has removed the entry of an object and knew nothing of versions, no version of the key is.
+	// Latest: it is the current version. Without one, where someone has removed the entry of an object and knew nothing of
+	// versions, no version of the key is.
 	Latest bool
 	Object
 }
 
-// VersionPage is a page of versions: objects and delete markers by key, of each key the current one and then the others, newest first; and common prefixes.
+// VersionPage is a page of versions: objects and delete markers by key, of each key the current one and then the others, newest
+// first; and common prefixes.
 type VersionPage struct {
 	Versions       []ListedVersion
 	CommonPrefixes []string
@@ -35,10 +38,12 @@ type VersionPage struct {
 	NextVersionIDMarker string
 }
 
-// ListVersions returns a page of the versions of all keys, as ListObjectVersions does, in buckets that keep no versions too. A VersionIDMarker that is not the ID of a version, or has no KeyMarker, is InvalidArgument; the version may have gone.
-// What lies below a common prefix is skipped, not read.
+// ListVersions returns a page of the versions of all keys, as ListObjectVersions does, in buckets that keep no versions too. A
+// VersionIDMarker that is not the ID of a version, or has no KeyMarker, is InvalidArgument; the version may have gone. What lies
+// below a common prefix is skipped, not read.
 //
-// What was there before the page was begun, and is not removed until it is done, is in it once, though it may go from one place to another: where a key was changed meanwhile its versions are read again. It costs two readings of the page.
+// What was there before the page was begun, and is not removed until it is done, is in it once, though it may go from one place
+// to another: where a key was changed meanwhile its versions are read again. It costs two readings of the page.
 func (c *Catalog) ListVersions(ctx context.Context, b Bucket, p ListVersionsParams) (VersionPage, error) {
 	page, err := c.listVersions(ctx, b, p)
 	if err != nil {

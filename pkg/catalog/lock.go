@@ -42,7 +42,8 @@ func (c *Catalog) Retention(ctx context.Context, b Bucket, key, version string) 
 	return Retention{o.Lock.Mode, o.Lock.RetainUntil}, nil
 }
 
-// PutRetention sets the retention of a version. One that has not ended can be made longer; to make it shorter, to change its mode or to remove it is AccessDenied, unless its mode is GOVERNANCE and bypassGovernance is set.
+// PutRetention sets the retention of a version. One that has not ended can be made longer; to make it shorter, to change its mode
+// or to remove it is AccessDenied, unless its mode is GOVERNANCE and bypassGovernance is set.
 func (c *Catalog) PutRetention(ctx context.Context, b Bucket, key, version string, r Retention, bypassGovernance bool) error {
 	now := c.now()
 	if err := checkRetention(now, Lock{Mode: r.Mode, RetainUntil: r.Until}); err != nil {

@@ -17,8 +17,11 @@ type MendReport struct {
 	Parts []Part // that were removed, because their upload is no more: nobody needs their bytes
 }
 
-// Mend puts right what transactions cannot leave, but a reset or a merge of some keys can, or an interruption: versions that are in two places, delete markers beside a current object, keys that have versions but none that is current
-// (which read as deleted, and get a delete marker), and parts of uploads that are no more. Nothing else is changed, and no version is lost. It looks at each key that has versions, at the cost of one read and a part of a listing (of four reads, where a key has more than a few versions), and at each upload that has parts; what it has done is in the report also with an error.
+// Mend puts right what transactions cannot leave, but a reset or a merge of some keys can, or an interruption: versions that are
+// in two places, delete markers beside a current object, keys that have versions but none that is current (which read as deleted,
+// and get a delete marker), and parts of uploads that are no more. Nothing else is changed, and no version is lost. It looks at
+// each key that has versions, at the cost of one read and a part of a listing (of four reads, where a key has more than a few
+// versions), and at each upload that has parts; what it has done is in the report also with an error.
 func (c *Catalog) Mend(ctx context.Context, b Bucket) (MendReport, error) {
 	var done MendReport
 	ref, err := c.ref(ctx, b)
@@ -47,7 +50,8 @@ func (c *Catalog) mendVersions(ctx context.Context, b Bucket, r reader, done *Me
 	return err
 }
 
-// lookAtForm reports whether the versions of the key that a cursor stands at are known to be in form, and takes it to the next key. It reads one entry besides, and no more than a few versions of a key that has many: those are not known.
+// lookAtForm reports whether the versions of the key that a cursor stands at are known to be in form, and takes it to the next
+// key. It reads one entry besides, and no more than a few versions of a key that has many: those are not known.
 func lookAtForm(ctx context.Context, r reader, at *reservedCursor) (bool, error) {
 	key := at.place.Key
 	found, err := load(ctx, r, currentKey(key))

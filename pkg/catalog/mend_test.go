@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Whatever part of a move took place, in whichever order, after Mend every key is in form, it shows the same versions as before, but for a delete marker on top where none was current, and nothing else has changed.
+// Whatever part of a move took place, in whichever order, after Mend every key is in form, it shows the same versions as before,
+// but for a delete marker on top where none was current, and nothing else has changed.
 func TestHalvesOfEveryMoveAreMended(t *testing.T) {
 	onMemAndDisk(t, func(t *rapid.T, e *engine) {
 		f := e.bucket(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// A merge knows nothing of versions. One without conflicts loses none all the same: what neither side has removed is there, and stays when the branch is mended.
+// A merge knows nothing of versions. One without conflicts loses none all the same: what neither side has removed is there, and
+// stays when the branch is mended.
 func TestAMergeWithoutConflictsKeepsTheVersionsOfBothSides(t *testing.T) {
 	ctx := context.Background()
 	e := openEngine(t, "mem:")

@@ -241,7 +241,8 @@ func modelOf(o Object) modelVersion {
 	return v
 }
 
-// differ says how a branch differs from what it should be, "" where it does not. Since when a marker is noncurrent is left out: one beside an object does not know.
+// differ says how a branch differs from what it should be, "" where it does not. Since when a marker is noncurrent is left out:
+// one beside an object does not know.
 func (b modelBranch) differ(want modelBranch) string {
 	show := func(k modelKey) string {
 		var lines []string

@@ -82,8 +82,8 @@ func (c *Catalog) ObjectLock(ctx context.Context, repo graveler.RepositoryID) (O
 	return *s.ObjectLock, nil
 }
 
-// SetObjectLock enables object lock, which cannot be disabled again, or sets the default retention of versions that are made from now on. Versioning must be enabled: else it is InvalidBucketState. It costs a
-// write for every branch.
+// SetObjectLock enables object lock, which cannot be disabled again, or sets the default retention of versions that are made from
+// now on. Versioning must be enabled: else it is InvalidBucketState. It costs a write for every branch.
 func (c *Catalog) SetObjectLock(ctx context.Context, repo graveler.RepositoryID, config ObjectLockConfig) error {
 	err := config.check()
 	if err == nil {

@@ -107,7 +107,8 @@ func asides(ctx context.Context, r Reader, key string) iter.Seq2[occupant, error
 	}
 }
 
-// firstOf returns the version with an ID among those that are found at its places, of which a former one is the version and a later one half of a move; but for a marker that gives way.
+// firstOf returns the version with an ID among those that are found at its places, of which a former one is the version and a
+// later one half of a move; but for a marker that gives way.
 func firstOf(id string, found []occupant) occupant {
 	for i, v := range found {
 		if v.is(id) && !(i == 1 && len(found) > 2 && givesWay(found[0], v, found[2])) {
@@ -117,12 +118,14 @@ func firstOf(id string, found []occupant) occupant {
 	return occupant{}
 }
 
-// givesWay reports whether a marker is no version: a null marker that is beside a current object, where the null version is an object that is aside. A merge can leave that, and no marker is worth an object.
+// givesWay reports whether a marker is no version: a null marker that is beside a current object, where the null version is an
+// object that is aside. A merge can leave that, and no marker is worth an object.
 func givesWay(current, marker, null occupant) bool {
 	return current.exists() && !current.isNull() && marker.isNull() && null.isNull() && !null.object.DeleteMarker
 }
 
-// find returns a version of a key, "" being the current one, which is no delete marker: NoSuchKey, NoSuchVersion, and MethodNotAllowed for a marker that was asked for by its ID. With the error comes the marker, where there is one.
+// find returns a version of a key, "" being the current one, which is no delete marker: NoSuchKey, NoSuchVersion, and
+// MethodNotAllowed for a marker that was asked for by its ID. With the error comes the marker, where there is one.
 func find(ctx context.Context, r Reader, key, id string) (occupant, error) {
 	if id == "" {
 		for _, place := range []graveler.Key{currentKey(key), markerKey(key)} {

@@ -59,7 +59,8 @@ func decodePart(number int, v graveler.Value) (Part, string, error) {
 	return Part{number, m.PhysicalAddress, m.Size, m.Checksum, timeOf(m.ModifiedAt)}, string(m.Key), nil
 }
 
-// PutPart adds a part to an upload, or replaces the one that has its number, which it returns then: nobody needs its bytes any more. ModifiedAt is now where it is zero.
+// PutPart adds a part to an upload, or replaces the one that has its number, which it returns then: nobody needs its bytes any
+// more. ModifiedAt is now where it is zero.
 func (c *Catalog) PutPart(ctx context.Context, b Bucket, key, uploadID string, p Part) (put Part, replaced *Part, err error) {
 	if p.ModifiedAt.IsZero() {
 		p.ModifiedAt = c.now().UTC()

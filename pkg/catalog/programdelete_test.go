@@ -56,7 +56,8 @@ func (p *program) expectDelete(t *rapid.T, b Bucket, model modelBranch, now time
 	model[id.Key] = k
 }
 
-// markerTime returns the time of a new marker of a key. One that is made where an interruption has left another beside the object is later than that, too.
+// markerTime returns the time of a new marker of a key. One that is made where an interruption has left another beside the object
+// is later than that, too.
 func (p *program) markerTime(t *rapid.T, b Bucket, key, id string, at int64) int64 {
 	if !p.loose {
 		return at

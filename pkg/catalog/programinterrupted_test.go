@@ -13,8 +13,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// doInterrupted applies a part of a transition, as an engine that is not atomic or a reset of some keys would leave it. In the order in which the transition gives them, what a key has then is, to the next who writes to it,
-// what it had before the transition, or after; in any other order nothing that has no part in it is touched.
+// doInterrupted applies a part of a transition, as an engine that is not atomic or a reset of some keys would leave it. In the
+// order in which the transition gives them, what a key has then is, to the next who writes to it, what it had before the
+// transition, or after; in any other order nothing that has no part in it is touched.
 func (p *program) doInterrupted(t *rapid.T) {
 	_, now, b, model := p.on(t)
 	ref := cmpOr(b.Ref, "main")

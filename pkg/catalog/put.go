@@ -14,13 +14,15 @@ import (
 // maxAhead is how far the modification time that a caller gives may be ahead of this machine's clock: as far as clocks may be apart.
 const maxAhead = 5 * time.Minute
 
-// Put makes o the current version of a key, if the conditions hold, and returns it with its version ID and the time of its modification: now, where o has none. Where the bucket keeps versions, the one before stays
-// as a noncurrent one, and times of versions never run backwards, whatever the clocks of the writers say: ModifiedAt may be a little later than now then. What o says of version ID, delete marker and noncurrent time is not
-// looked at.
+// Put makes o the current version of a key, if the conditions hold, and returns it with its version ID and the time of its
+// modification: now, where o has none. Where the bucket keeps versions, the one before stays as a noncurrent one, and times of
+// versions never run backwards, whatever the clocks of the writers say: ModifiedAt may be a little later than now then. What o
+// says of version ID, delete marker and noncurrent time is not looked at.
 //
-// A lock needs a bucket with object lock; without one o gets the bucket's default retention. To overwrite a version that is not kept, and is locked, is AccessDenied.
-// Of several puts at the same time that are conditional on the same state one succeeds. It costs the reading of one entry and one write of the key/value store; the bucket's settings are
-// read once per commit of the branch.
+// A lock needs a bucket with object lock; without one o gets the bucket's default retention. To overwrite a version that is not
+// kept, and is locked, is AccessDenied. Of several puts at the same time that are conditional on the same state one succeeds. It
+// costs the reading of one entry and one write of the key/value store; the bucket's settings are read once per commit of the
+// branch.
 func (c *Catalog) Put(ctx context.Context, b Bucket, key string, o Object, conditions Conditions) (Object, error) {
 	now := c.now()
 	if err := checkPut(now, key, &o); err != nil {

@@ -17,7 +17,8 @@ const (
 	firstRead = 32
 )
 
-// reservedCursor goes through the records of an area: those whose logical keys have a prefix, by logical key. It reads them some at a time, since a listing of a branch reads a page before it yields the first. The user stops it.
+// reservedCursor goes through the records of an area: those whose logical keys have a prefix, by logical key. It reads them some
+// at a time, since a listing of a branch reads a page before it yields the first. The user stops it.
 type reservedCursor struct {
 	list  func(o graveler.ListOptions) iter.Seq2[graveler.Listing, error]
 	area  string
@@ -99,7 +100,8 @@ func (c *reservedCursor) skip(prefix string) error {
 	return c.seek(pastPrefix(c.area, prefix), firstRead)
 }
 
-// pastPrefix returns a key that is greater than those of all records in an area whose logical keys start with a prefix, and less than those of all other records behind them: no record has it.
+// pastPrefix returns a key that is greater than those of all records in an area whose logical keys start with a prefix, and less
+// than those of all other records behind them: no record has it.
 func pastPrefix(area, prefix string) graveler.Key {
 	end := graveler.Key(area + escape(prefix))
 	for i := len(end) - 1; end[i] == 0xff; i-- {
@@ -114,7 +116,8 @@ func pastKey(area, key string) graveler.Key {
 	return graveler.Key(area + escape(key) + keyEnd + "\xff")
 }
 
-// startAfter returns where the records of an area begin that a marker leaves out none of: behind those of its key, or behind those of the common prefix that it is in, if there is one.
+// startAfter returns where the records of an area begin that a marker leaves out none of: behind those of its key, or behind
+// those of the common prefix that it is in, if there is one.
 func startAfter(area, marker, prefix, delimiter string) graveler.Key {
 	if common, ok := commonPrefix(marker, prefix, delimiter); ok {
 		return pastPrefix(area, common)

@@ -19,9 +19,11 @@ const settingName = "bucket"
 
 // settings are what a bucket does with the versions of its objects.
 //
-// A change must not act on settings that have been replaced: one that did not know yet that versions are kept would destroy one. So whoever replaces them writes the record of every branch afterwards, and says so
-// in the document until that is done. A transaction that takes place on a record thus knows that the settings that were read after the record was first seen are the settings still; and who reads a document of
-// which the records do not know yet, sees to that first. So a change asks for the settings once per record, not every time.
+// A change must not act on settings that have been replaced: one that did not know yet that versions are kept would destroy one.
+// So whoever replaces them writes the record of every branch afterwards, and says so in the document until that is done. A
+// transaction that takes place on a record thus knows that the settings that were read after the record was first seen are the
+// settings still; and who reads a document of which the records do not know yet, sees to that first. So a change asks for the
+// settings once per record, not every time.
 type settings struct {
 	Versioning Versioning        `json:"versioning,omitempty"`
 	ObjectLock *ObjectLockConfig `json:"objectLock,omitempty"`
@@ -84,7 +86,8 @@ func decodeSettings(document []byte) (s settings, err error) {
 	return s, err
 }
 
-// settle makes the records of all branches new ones, so that every change of before fails, and writes down that this is done. Another may be doing the same.
+// settle makes the records of all branches new ones, so that every change of before fails, and writes down that this is done.
+// Another may be doing the same.
 func (c *Catalog) settle(ctx context.Context, repo graveler.RepositoryID, s settings) error {
 	same := func(rules []graveler.ProtectionRule) ([]graveler.ProtectionRule, error) { return rules, nil }
 	if err := c.store.ProtectBranches(ctx, repo, same); err != nil {

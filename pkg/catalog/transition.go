@@ -24,13 +24,15 @@ type getter interface {
 	Get(ctx context.Context, keys ...graveler.Key) ([]*graveler.Value, error)
 }
 
-// Transition computes what the operations on versions change, by the rules of S3. It writes nothing: each method returns the entries to set, where a nil value removes the key, and the method's error where S3
-// refuses the operation.
+// Transition computes what the operations on versions change, by the rules of S3. It writes nothing: each method returns the
+// entries to set, where a nil value removes the key, and the method's error where S3 refuses the operation.
 //
-// The entries come in an order in which nothing is lost where only the first few of them take effect: first what is moved aside, then what takes its place, then what is removed. A version that is aside and has
-// the ID of the current one is half of such a transition. It is no version of its own: nothing shows or restores it, and what removes or replaces it next puts it right.
+// The entries come in an order in which nothing is lost where only the first few of them take effect: first what is moved aside,
+// then what takes its place, then what is removed. A version that is aside and has the ID of the current one is half of such a
+// transition. It is no version of its own: nothing shows or restores it, and what removes or replaces it next puts it right.
 //
-// Where a key has versions, but neither an object nor a marker is current (someone removed the entry of the object and knew nothing of versions), the key reads as absent.
+// Where a key has versions, but neither an object nor a marker is current (someone removed the entry of the object and knew
+// nothing of versions), the key reads as absent.
 type Transition struct {
 	Reader     Reader
 	Versioning Versioning
@@ -49,7 +51,8 @@ type Deleted struct {
 	Err error
 }
 
-// Put makes o the current version of key. It decides about version ID and times, and returns o with them: ModifiedAt is Now where it is zero, and always later than the version before where versions are kept.
+// Put makes o the current version of key. It decides about version ID and times, and returns o with them: ModifiedAt is Now where
+// it is zero, and always later than the version before where versions are kept.
 func (t Transition) Put(ctx context.Context, key string, o Object) (Object, []graveler.Entry, error) {
 	o.VersionID, o.DeleteMarker, o.NoncurrentSince = "", false, time.Time{}
 	if o.ModifiedAt.IsZero() {
@@ -103,7 +106,8 @@ type history struct {
 	newest     int64    // the time of the newest version, 0 where there is none
 }
 
-// history reads no more than the operation needs, since every place that is read is written too. Where an object is current there is no marker, or one that may stay where it is unless its place is needed.
+// history reads no more than the operation needs, since every place that is read is written too. Where an object is current there
+// is no marker, or one that may stay where it is unless its place is needed.
 func (t Transition) history(ctx context.Context, key string, marker bool) (history, error) {
 	h := history{key: key, versioning: t.Versioning}
 	places := []graveler.Key{currentKey(key)}
@@ -267,7 +271,8 @@ func (t Transition) promote(ctx context.Context, key, id string, current, beside
 	return nil
 }
 
-// Edit changes what is said about a version, "" being the current one, by what edit makes of it; what was uploaded, and its place among the versions, stay. It returns the version as it is then.
+// Edit changes what is said about a version, "" being the current one, by what edit makes of it; what was uploaded, and its place
+// among the versions, stay. It returns the version as it is then.
 func (t Transition) Edit(ctx context.Context, key, id string, edit func(o *Object) error) (Object, []graveler.Entry, error) {
 	v, err := find(ctx, t.Reader, key, id)
 	if err != nil {

@@ -29,7 +29,8 @@ type Upload struct {
 
 func (u *Upload) place() graveler.Key { return uploadKey(u.Key, u.UploadID) }
 
-// value returns the value of the upload's entry. Its identity is SHA-256 of a tag, the identity of the object, and all else, in the form of Object.identity.
+// value returns the value of the upload's entry. Its identity is SHA-256 of a tag, the identity of the object, and all else, in
+// the form of Object.identity.
 func (u *Upload) value() (graveler.Value, error) {
 	if err := u.Object.check(); err != nil {
 		return graveler.Value{}, err
@@ -90,7 +91,8 @@ func checkUpload(key, id string) error {
 	return nil
 }
 
-// CreateUpload initiates a multipart upload of an object, of which all is said but address, size, checksum and time. It costs one write of the key/value store.
+// CreateUpload initiates a multipart upload of an object, of which all is said but address, size, checksum and time. It costs one
+// write of the key/value store.
 func (c *Catalog) CreateUpload(ctx context.Context, b Bucket, key string, o Object) (Upload, error) {
 	now := c.now()
 	o.PhysicalAddress, o.Size, o.Checksum, o.ModifiedAt, o.VersionID, o.DeleteMarker, o.NoncurrentSince = "", 0, "", time.Time{}, "", false, time.Time{}
@@ -115,8 +117,9 @@ func (c *Catalog) CreateUpload(ctx context.Context, b Bucket, key string, o Obje
 	return u, nil
 }
 
-// AbortUpload ends an upload, NoSuchUpload where there is none, and returns its parts, whose bytes nobody needs any more. On an error after which it is NoSuchUpload, Mend removes and returns the parts that are left.
-// Of an abort and a completion at the same time one takes place.
+// AbortUpload ends an upload, NoSuchUpload where there is none, and returns its parts, whose bytes nobody needs any more. On an
+// error after which it is NoSuchUpload, Mend removes and returns the parts that are left. Of an abort and a completion at the
+// same time one takes place.
 func (c *Catalog) AbortUpload(ctx context.Context, b Bucket, key, uploadID string) ([]Part, error) {
 	err := checkUpload(key, uploadID)
 	if err == nil {

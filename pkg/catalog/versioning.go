@@ -17,7 +17,8 @@ const (
 	VersioningOff Versioning = ""
 	// VersioningEnabled: it is kept, and each put makes a version with an ID of its own.
 	VersioningEnabled Versioning = "Enabled"
-	// VersioningSuspended: the versions that were made while it was enabled are kept, but a put makes the null version, of which there is one at most.
+	// VersioningSuspended: the versions that were made while it was enabled are kept, but a put makes the null version, of which
+	// there is one at most.
 	VersioningSuspended Versioning = "Suspended"
 )
 
@@ -38,8 +39,9 @@ func (c *Catalog) Versioning(ctx context.Context, repo graveler.RepositoryID) (V
 	return s.Versioning, nil
 }
 
-// SetVersioning enables or suspends versioning, for all branches. When it returns nil no process makes a change by the old setting any more; after an error some may, until it is repeated. Object lock needs
-// versioning: suspending it is InvalidBucketState then. It costs a write for every branch.
+// SetVersioning enables or suspends versioning, for all branches. When it returns nil no process makes a change by the old
+// setting any more; after an error some may, until it is repeated. Object lock needs versioning: suspending it is
+// InvalidBucketState then. It costs a write for every branch.
 func (c *Catalog) SetVersioning(ctx context.Context, repo graveler.RepositoryID, v Versioning) error {
 	err := v.check()
 	if v == VersioningOff {

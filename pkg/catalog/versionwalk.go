@@ -30,8 +30,10 @@ func (r versionResult) same(s versionResult) bool {
 
 // versions yields what q asks for; size is how much is read at a time.
 //
-// Objects that are current and all other versions are in two places, which no reading sees at one instant: a version that goes from one to the other might be in neither. So both are read twice, and what comes out the same counts:
-// nothing was moved between the two readings of what is current then, since a version that was displaced comes back only when the one that displaced it is gone for good. It is the same with delete markers.
+// Objects that are current and all other versions are in two places, which no reading sees at one instant: a version that goes
+// from one to the other might be in neither. So both are read twice, and what comes out the same counts: nothing was moved
+// between the two readings of what is current then, since a version that was displaced comes back only when the one that
+// displaced it is gone for good. It is the same with delete markers.
 func (c *Catalog) versions(ctx context.Context, b Bucket, q versionQuery, size int) iter.Seq2[versionResult, error] {
 	return func(yield func(versionResult, error) bool) {
 		ref, err := c.ref(ctx, b)
@@ -215,7 +217,8 @@ func newVersionGroup(key string, object, marker, null occupant) *versionGroup {
 	return g
 }
 
-// newerFirst orders versions as they are listed: of two that were made at the same time, which only a merge or an interruption can leave, the null version is first, and then the lesser ID.
+// newerFirst orders versions as they are listed: of two that were made at the same time, which only a merge or an interruption
+// can leave, the null version is first, and then the lesser ID.
 func newerFirst(a, b occupant) int {
 	id := func(v occupant) string {
 		if v.isNull() {
@@ -232,9 +235,11 @@ func (g *versionGroup) half(aside occupant) bool {
 	return g.head.is(id) || g.marker.is(id)
 }
 
-// resume leaves out what is listed already when a version has been, and returns where the others begin among those that are in order by their IDs. aside is that version, where it is not current.
+// resume leaves out what is listed already when a version has been, and returns where the others begin among those that are in
+// order by their IDs. aside is that version, where it is not current.
 //
-// If it is gone the current version may be one that followed it. Of a null version that is gone nothing tells when it was made: all are listed again then.
+// If it is gone the current version may be one that followed it. Of a null version that is gone nothing tells when it was made:
+// all are listed again then.
 func (g *versionGroup) resume(version string, aside occupant) graveler.Key {
 	isHead := func(v occupant) bool { return string(v.place) == string(g.head.place) }
 	if g.head.is(version) {

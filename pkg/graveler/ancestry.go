@@ -23,8 +23,9 @@ func (g *Graveler) Contains(ctx context.Context, repo RepositoryID, ref, commit 
 	return contains, nil
 }
 
-// BranchesContaining yields the branches, hidden ones too, that reach the commit that ref names: those whose names are greater than after, by name. It reads, at most, the commits that any branch reaches and
-// whose generations are larger than the commit's, each once, and keeps their IDs.
+// BranchesContaining yields the branches, hidden ones too, that reach the commit that ref names: those whose names are greater
+// than after, by name. It reads, at most, the commits that any branch reaches and whose generations are larger than the commit's,
+// each once, and keeps their IDs.
 func (g *Graveler) BranchesContaining(ctx context.Context, repo RepositoryID, ref string, after BranchID) iter.Seq2[Branch, error] {
 	return sequence(func(emit func(Branch) bool) error {
 		r, target, err := g.resolve(ctx, repo, ref)
@@ -36,7 +37,8 @@ func (g *Graveler) BranchesContaining(ctx context.Context, repo RepositoryID, re
 	})
 }
 
-// TagsContaining yields the tags that reach the commit that ref names, as ListTags does: those whose names are greater than after, by name. It costs what BranchesContaining does.
+// TagsContaining yields the tags that reach the commit that ref names, as ListTags does: those whose names are greater than
+// after, by name. It costs what BranchesContaining does.
 func (g *Graveler) TagsContaining(ctx context.Context, repo RepositoryID, ref string, after TagID) iter.Seq2[Tag, error] {
 	return sequence(func(emit func(Tag) bool) error {
 		r, target, err := g.resolve(ctx, repo, ref)
@@ -102,7 +104,8 @@ func (c *containing) holds(ctx context.Context, head *Commit) (bool, error) {
 	return false, nil
 }
 
-// reach tells which commits are reached from those that were added. It goes down in the history no further than the generations that it is asked about.
+// reach tells which commits are reached from those that were added. It goes down in the history no further than the generations
+// that it is asked about.
 type reach struct {
 	g       *Graveler
 	repo    *Repository

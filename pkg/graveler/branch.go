@@ -12,7 +12,8 @@ import (
 	"github.com/rs/xid"
 )
 
-// CreateBranch makes a branch whose head is the commit that ref names. Uncommitted changes do not come along. It returns ErrExists where the name is taken, by a tag too, which a branch would hide.
+// CreateBranch makes a branch whose head is the commit that ref names. Uncommitted changes do not come along. It returns
+// ErrExists where the name is taken, by a tag too, which a branch would hide.
 func (g *Graveler) CreateBranch(ctx context.Context, repo RepositoryID, id BranchID, ref string) (Branch, error) {
 	return g.newBranch(ctx, repo, id, ref, false)
 }
@@ -181,8 +182,10 @@ func (g *Graveler) branchesWhere(ctx context.Context, repo RepositoryID, after B
 	})
 }
 
-// DeleteBranch deletes a branch; its commits and its log stay. Without force it returns ErrDirtyBranch where there are uncommitted changes, which would be lost; only a write that
-// is acknowledged between its last look, which is one read before the deletion, and the deletion goes with the branch. With force nothing is looked at, so that a branch whose data is damaged can go too.
+// DeleteBranch deletes a branch; its commits and its log stay. Without force it returns ErrDirtyBranch where there are
+// uncommitted changes, which would be lost; only a write that is acknowledged between its last look, which is one read before the
+// deletion, and the deletion goes with the branch. With force nothing is looked at, so that a branch whose data is damaged can go
+// too.
 func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id BranchID, force bool) error {
 	if err := ValidateBranchID(id); err != nil {
 		return err
@@ -206,8 +209,9 @@ func (g *Graveler) DeleteBranch(ctx context.Context, repo RepositoryID, id Branc
 	return nil
 }
 
-// deleteBranch marks a branch deleted and removes its record, where its protection allows the action. Without force it does so only with a record that shows nothing uncommitted.
-// It asks no clock: a wrong one, or one that was wrong once, must not keep anything from being deleted.
+// deleteBranch marks a branch deleted and removes its record, where its protection allows the action. Without force it does so
+// only with a record that shows nothing uncommitted. It asks no clock: a wrong one, or one that was wrong once, must not keep
+// anything from being deleted.
 func (g *Graveler) deleteBranch(ctx context.Context, repo *Repository, id BranchID, action Actions, force bool) error {
 	b, err := g.moveBranch(ctx, repo, id, action, func(cur *Branch) (plan, error) {
 		if !force {

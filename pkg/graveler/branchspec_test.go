@@ -61,8 +61,8 @@ var branchSpec = (&porcupine.NondeterministicModel{
 // publication is the moment at which a commit becomes the head. What it holds was frozen before, and others may see the branch in between.
 type publication struct{ head string }
 
-// keeping returns the states after an event: next, and, where the event gave the branch another head or dropped what is uncommitted, those in which a key that others were writing
-// at the same time stayed as it was.
+// keeping returns the states after an event: next, and, where the event gave the branch another head or dropped what is
+// uncommitted, those in which a key that others were writing at the same time stayed as it was.
 func (s branchState) keeping(e *event, next branchState) []any {
 	states := []any{next}
 	if !s.exists || !next.exists || !strings.HasPrefix(e.do, "merge") && !strings.HasPrefix(e.do, "reset") && e.do != "change-tree" {
@@ -153,7 +153,8 @@ func (s branchState) both(key string) string {
 	return viewOf(part)
 }
 
-// commits reports whether a commit can hold what it does. What is written while it is under way need not be in it: where the head is moved then too, below its changes and what was written since, the head shows there.
+// commits reports whether a commit can hold what it does. What is written while it is under way need not be in it: where the head
+// is moved then too, below its changes and what was written since, the head shows there.
 func (s branchState) commits(e *event) bool {
 	views := []string{s.view}
 	for _, k := range e.overlapped {

@@ -17,9 +17,11 @@ import (
 // ChangeTreeParams says how to change the tree of a head.
 type ChangeTreeParams struct {
 	CommitParams // AllowEmpty makes a commit also where nothing changes; its Prefixes must be empty
-	// Op is what the branch's log and the PreCommit hook call it: OpImport or OpLifecycle. Other moves of a head are made by the operations of their names.
+	// Op is what the branch's log and the PreCommit hook call it: OpImport or OpLifecycle. Other moves of a head are made by the
+	// operations of their names.
 	Op Op
-	// UID is that of the branch that is meant, so that another one that was made under its name meanwhile is ErrBranchNotFound; "": whichever has the name.
+	// UID is that of the branch that is meant, so that another one that was made under its name meanwhile is ErrBranchNotFound;
+	// "": whichever has the name.
 	UID string
 }
 
@@ -33,17 +35,22 @@ func (p ChangeTreeParams) validate() error {
 	return p.CommitParams.Validate()
 }
 
-// ChangeTree makes a commit whose tree is that of a branch's head with the changes that build returns (nil: none), and returns that commit. What is uncommitted on the branch stays, on top of it. In a change a nil Value removes
-// its key; keys must be in strictly ascending order. A change that changes nothing is allowed.
+// ChangeTree makes a commit whose tree is that of a branch's head with the changes that build returns (nil: none), and returns
+// that commit. What is uncommitted on the branch stays, on top of it. In a change a nil Value removes its key; keys must be in
+// strictly ascending order. A change that changes nothing is allowed.
 //
-// build is called with the tree of the head that is about to be moved; if the record of the branch is rewritten meanwhile, as staging does not, it is called again, and must have no effects but what it returns. So what it finds out about the branch elsewhere, and is only
-// changed by those who rewrite the record too (such as by ProtectBranches), holds when the commit is made. The sequence is read once, after build has returned. It may
-// read the tree as it goes; the memory of a change may be used again when the next one is asked for.
+// build is called with the tree of the head that is about to be moved; if the record of the branch is rewritten meanwhile, as
+// staging does not, it is called again, and must have no effects but what it returns. So what it finds out about the branch
+// elsewhere, and is only changed by those who rewrite the record too (such as by ProtectBranches), holds when the commit is made.
+// The sequence is read once, after build has returned. It may read the tree as it goes; the memory of a change may be used again
+// when the next one is asked for.
 //
-// It returns ErrNoChanges where the tree stays the same, unless AllowEmpty is set; and ErrInvalidName, ErrInvalidValue or ErrTooLarge, with the number of the change and its key, where a change cannot be applied. On these, and
-// on an error of build or of the sequence, nothing is changed.
+// It returns ErrNoChanges where the tree stays the same, unless AllowEmpty is set; and ErrInvalidName, ErrInvalidValue or
+// ErrTooLarge, with the number of the change and its key, where a change cannot be applied. On these, and on an error of build or
+// of the sequence, nothing is changed.
 //
-// It costs the ranges that the changes fall into, and what is uncommitted: that is folded first. Memory depends neither on the number of changes nor on the size of the tree.
+// It costs the ranges that the changes fall into, and what is uncommitted: that is folded first. Memory depends neither on the
+// number of changes nor on the size of the tree.
 func (g *Graveler) ChangeTree(ctx context.Context, repo RepositoryID, branch BranchID, p ChangeTreeParams, build func(ctx context.Context, t *Tree) (iter.Seq2[Entry, error], error)) (c Commit, err error) {
 	defer g.observe("change-tree", time.Now(), &err)
 	head, err := g.changeTree(ctx, repo, branch, p, build)
@@ -86,7 +93,8 @@ func (g *Graveler) changedTree(ctx context.Context, repo *Repository, tree MetaR
 	return changed, g.unlessGone(ctx, repo, closing(err, it, t.entries))
 }
 
-// Tree is the tree of a commit that is to be changed. It is used until the sequence of changes has ended: Get by one goroutine at a time, List by any number.
+// Tree is the tree of a commit that is to be changed. It is used until the sequence of changes has ended: Get by one goroutine at
+// a time, List by any number.
 type Tree struct {
 	g       *Graveler
 	repo    *Repository
@@ -94,7 +102,8 @@ type Tree struct {
 	entries Iterator[Entry] // for Get
 }
 
-// Get returns the value of a key, nil where it has none. It costs a lookup in the tree, and next to nothing for a key that is soon after the one before.
+// Get returns the value of a key, nil where it has none. It costs a lookup in the tree, and next to nothing for a key that is
+// soon after the one before.
 func (t *Tree) Get(key Key) (*Value, error) {
 	v, err := lookUp(t.entries, key)
 	return v.Clone(), err

@@ -256,7 +256,8 @@ func TestAChangeOfATreeIsBuiltOnTheHeadThatItMoves(t *testing.T) {
 	require.Equal(t, []string{"staged=1"}, show(t, f.Graveler, "main", graveler.ListOptions{}))
 }
 
-// Some processes add entries and commit, others take the committed ones away. In the end every entry has been taken away by one commit, which had it in its parent.
+// Some processes add entries and commit, others take the committed ones away. In the end every entry has been taken away by one
+// commit, which had it in its parent.
 func TestChangesOfTreesBesideCommits(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, f *fixture) {
 		const writers, each = 4, 10

@@ -16,8 +16,9 @@ type watermark struct {
 	highest int64     // what it said then, or what this process has used since then
 }
 
-// moveTime returns the time of a move that follows one at time last: now, or just after last. A clock that is more than maxClockSkew behind what other
-// processes have used would make fresh data look old, one that far behind the branch's last move would stop its ageing: both are refused with ErrClockSkew.
+// moveTime returns the time of a move that follows one at time last: now, or just after last. A clock that is more than
+// maxClockSkew behind what other processes have used would make fresh data look old, one that far behind the branch's last move
+// would stop its ageing: both are refused with ErrClockSkew.
 func (g *Graveler) moveTime(ctx context.Context, last int64) (int64, error) {
 	now := g.now().UnixNano()
 	highest, err := g.highestTime(ctx, now)
@@ -61,7 +62,8 @@ func (w *watermark) use(t int64) {
 	w.highest = max(w.highest, t)
 }
 
-// elapsed returns how much time has passed since began, by whichever of this machine's clocks says more: the monotonic one may stand still while the machine sleeps, the other may be set back.
+// elapsed returns how much time has passed since began, by whichever of this machine's clocks says more: the monotonic one may
+// stand still while the machine sleeps, the other may be set back.
 func (g *Graveler) elapsed(began time.Time) time.Duration {
 	now := g.now()
 	return max(now.Sub(began), now.Round(0).Sub(began.Round(0)))
@@ -76,9 +78,9 @@ func (g *Graveler) ClockWatermark(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, highest).UTC(), nil
 }
 
-// ResetClock makes the present time of this machine the newest that any process has used. It is for a store in which a machine whose clock was far ahead
-// has made moves, so that all others are refused with ErrClockSkew. A branch whose last move lies in the future is refused all the same, until it is deleted and made again.
-// Other processes notice within a minute.
+// ResetClock makes the present time of this machine the newest that any process has used. It is for a store in which a machine
+// whose clock was far ahead has made moves, so that all others are refused with ErrClockSkew. A branch whose last move lies in
+// the future is refused all the same, until it is deleted and made again. Other processes notice within a minute.
 func (g *Graveler) ResetClock(ctx context.Context) error {
 	now := g.now().UnixNano()
 	if err := g.refs.ResetWatermark(ctx, now); err != nil {

@@ -22,7 +22,8 @@ type CommitParams struct {
 	CreatedAt time.Time // zero: now
 	// AllowEmpty makes a commit even where nothing changed.
 	AllowEmpty bool
-	// Share is how much of the machine making the tree may take beside other work, in time: 1 is all of it; with a quarter it rests for three times as long as it has worked, on whichever processors. 0: Config.CommitShare.
+	// Share is how much of the machine making the tree may take beside other work, in time: 1 is all of it; with a quarter it
+	// rests for three times as long as it has worked, on whichever processors. 0: Config.CommitShare.
 	Share float64
 	// Prefixes, if there are any, make it a commit of a part: of the changes of keys with one of them. The others stay uncommitted.
 	Prefixes []Key
@@ -52,10 +53,11 @@ const (
 	maxNameBytes     = 1 << 10
 )
 
-// Commit makes a commit of everything that is uncommitted on a branch when it begins: exactly the writes that were acknowledged before the branch's token is sealed, and none after.
-// Others may go on staging meanwhile. Commits to one branch by one process take turns; the next in turn takes along what those that wait have found staged, and they return it with AlreadyCommitted.
-// Where nothing changed it returns ErrNoChanges, unless AllowEmpty is set.
-// If it is cut off, all changes stay uncommitted and the next commit takes them. It costs what changed, not the size of the tree.
+// Commit makes a commit of everything that is uncommitted on a branch when it begins: exactly the writes that were acknowledged
+// before the branch's token is sealed, and none after. Others may go on staging meanwhile. Commits to one branch by one process
+// take turns; the next in turn takes along what those that wait have found staged, and they return it with AlreadyCommitted.
+// Where nothing changed it returns ErrNoChanges, unless AllowEmpty is set. If it is cut off, all changes stay uncommitted and the
+// next commit takes them. It costs what changed, not the size of the tree.
 func (g *Graveler) Commit(ctx context.Context, repo RepositoryID, branch BranchID, p CommitParams) (res CommitResult, err error) {
 	defer g.observe("commit", time.Now(), &err)
 	if err := p.Validate(); err != nil {
@@ -134,7 +136,8 @@ func (c *committing) try(ctx context.Context, branch BranchID) error {
 	if err := c.runHook(ctx); err != nil {
 		return err
 	}
-	// Of commits to a branch that wait for each other here, the next one takes along what all of them have found staged, and the others then have nothing to build.
+	// Of commits to a branch that wait for each other here, the next one takes along what all of them have found staged, and the
+	// others then have nothing to build.
 	leave, err := c.g.turns.enter(ctx, c.g.branchKey(c.repo, branch))
 	if err != nil {
 		return err
@@ -293,7 +296,8 @@ func moveHead(next *Branch, m Move) {
 	next.Head, next.LastMove = m.New, m
 }
 
-// Compact folds what is uncommitted on a branch into its base, so that reads look in one place and the next commit has less to do. What the branch shows does not change.
+// Compact folds what is uncommitted on a branch into its base, so that reads look in one place and the next commit has less to
+// do. What the branch shows does not change.
 func (g *Graveler) Compact(ctx context.Context, repo RepositoryID, branch BranchID) (err error) {
 	defer g.observe("compact", time.Now(), &err)
 	r, err := g.writable(ctx, repo)

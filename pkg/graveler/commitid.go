@@ -13,9 +13,10 @@ import (
 // CommitVersion is the rule by which this program computes commit IDs.
 const CommitVersion = 1
 
-// ComputeID returns the ID that version 1 gives to c: SHA-256, in hexadecimal, of the tag "moraine commit 1" and then every field but the ID, in the order below.
-// Strings are preceded by their length and lists by their count, as 8 bytes big-endian; numbers and times (nanoseconds since the epoch) are 8 bytes big-endian;
-// metadata is in key order. The nonce makes commits that agree in everything else differ.
+// ComputeID returns the ID that version 1 gives to c: SHA-256, in hexadecimal, of the tag "moraine commit 1" and then every field
+// but the ID, in the order below. Strings are preceded by their length and lists by their count, as 8 bytes big-endian; numbers
+// and times (nanoseconds since the epoch) are 8 bytes big-endian; metadata is in key order. The nonce makes commits that agree in
+// everything else differ.
 func (c *Commit) ComputeID() CommitID {
 	return CommitID(c.hash("moraine commit 1", c.Nonce))
 }

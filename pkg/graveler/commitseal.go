@@ -7,8 +7,9 @@ import (
 	"errors"
 )
 
-// begin finds out what there is to commit. Where a hook is to judge it, it is sealed at once. Else that waits for the commit's turn: until then the record is
-// read, and sealed is what it becomes when its token is sealed, by whomever. That gives the token's item the next number of the counter, since nothing is added to a list but behind a seal.
+// begin finds out what there is to commit. Where a hook is to judge it, it is sealed at once. Else that waits for the commit's
+// turn: until then the record is read, and sealed is what it becomes when its token is sealed, by whomever. That gives the
+// token's item the next number of the counter, since nothing is added to a list but behind a seal.
 func (c *committing) begin(ctx context.Context, branch BranchID) (err error) {
 	c.unsealed = nil
 	if c.g.hooks.PreCommit != nil {

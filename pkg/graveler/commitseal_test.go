@@ -62,7 +62,8 @@ type commitOutcome struct {
 	err error
 }
 
-// Commits that come while another is being made wait for it. The first of them then takes along what all of them have found staged, and costs what one commit costs.
+// Commits that come while another is being made wait for it. The first of them then takes along what all of them have found
+// staged, and costs what one commit costs.
 func TestCommitsThatWaitAreMadeAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()

@@ -9,10 +9,12 @@ import (
 	"iter"
 )
 
-// Contents is everything that a repository has, record by record, for those who write it down: see package dump. It only reads, while others go on writing.
+// Contents is everything that a repository has, record by record, for those who write it down: see package dump. It only reads,
+// while others go on writing.
 //
-// A commit is there before anything refers to it, a child of it included: who reads branches, their logs and tags first and commits afterwards has every commit that they name. A scan of the commits may, however, see one
-// that is made meanwhile and miss its parent. Log starts come last of all, since commits go only after the log moves that named them.
+// A commit is there before anything refers to it, a child of it included: who reads branches, their logs and tags first and
+// commits afterwards has every commit that they name. A scan of the commits may, however, see one that is made meanwhile and miss
+// its parent. Log starts come last of all, since commits go only after the log moves that named them.
 type Contents struct {
 	g    *Graveler
 	repo *Repository
@@ -111,9 +113,10 @@ func (c *Contents) LogStart(ctx context.Context, log LogName) (int64, error) {
 	return c.g.refs.LogStart(ctx, c.repo, log.UID)
 }
 
-// ReadBranch calls read with the record of the live branch that a log is of and with what that record shows uncommitted, by key: the changes that make the head's tree what a reader of
-// the branch sees, with a nil value where an entry is gone. It is the state of the branch at one instant, but for entries that are staged while it is read, each of which is there or not; read
-// is called again, to start anew, where that turns out not to be so. It returns ErrBranchNotFound where that branch does not live.
+// ReadBranch calls read with the record of the live branch that a log is of and with what that record shows uncommitted, by key:
+// the changes that make the head's tree what a reader of the branch sees, with a nil value where an entry is gone. It is the
+// state of the branch at one instant, but for entries that are staged while it is read, each of which is there or not; read is
+// called again, to start anew, where that turns out not to be so. It returns ErrBranchNotFound where that branch does not live.
 func (c *Contents) ReadBranch(ctx context.Context, log LogName, read func(b Branch, changes iter.Seq2[Entry, error]) error) error {
 	for {
 		b, err := c.g.liveBranch(ctx, c.repo, log.Branch)

@@ -51,7 +51,8 @@ func TestCallsOfTheEngine(t *testing.T) {
 	require.Equal(t, map[string]int{"Get": 2}, f.kv.Counts(), "deleting nothing writes nothing")
 }
 
-// A commit of one change, alone on its branch, is two writes of the engine, whatever else it writes: the seal, and the record with all that must be there before it.
+// A commit of one change, alone on its branch, is two writes of the engine, whatever else it writes: the seal, and the record
+// with all that must be there before it.
 func TestACommitOfOneChangeWritesTwice(t *testing.T) {
 	for _, url := range []string{"mem:", costlyFences} {
 		f := newFixtureAt(t, url)

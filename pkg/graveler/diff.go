@@ -103,8 +103,9 @@ func emitDiffs(it Iterator[Diff], prefix Key, emit func(Diff) bool) error {
 	return it.Err()
 }
 
-// DiffUncommitted yields how a branch, as it shows itself with its uncommitted changes, differs from its head, by key. An entry whose identity is the committed one is not a change,
-// nor is the removal of one that was never committed. What changes during the iteration shows as List says.
+// DiffUncommitted yields how a branch, as it shows itself with its uncommitted changes, differs from its head, by key. An entry
+// whose identity is the committed one is not a change, nor is the removal of one that was never committed. What changes during
+// the iteration shows as List says.
 func (g *Graveler) DiffUncommitted(ctx context.Context, repo RepositoryID, branch BranchID, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("diff-uncommitted", time.Now(), &err)

@@ -27,10 +27,13 @@ func (c *DiffCount) add(d Diff) {
 
 func (c *DiffCount) empty() bool { return c.Added+c.Removed+c.Changed == 0 }
 
-// CountDiffs counts differences, as Diff, Compare, DiffUncommitted and MergeChanges yield them with prefix in their options: all whose keys agree up to the first delimiter after the prefix are one count.
-// The counts come by prefix, each as soon as the differences of the next begin. Those of the keys without delimiter follow at the end, as the count of prefix itself. What differs nowhere has no count.
+// CountDiffs counts differences, as Diff, Compare, DiffUncommitted and MergeChanges yield them with prefix in their options: all
+// whose keys agree up to the first delimiter after the prefix are one count. The counts come by prefix, each as soon as the
+// differences of the next begin. Those of the keys without delimiter follow at the end, as the count of prefix itself. What
+// differs nowhere has no count.
 //
-// A delimiter is required, and a key that does not start with prefix is ErrInvalidValue. It holds two counts in memory. After an error of diffs it yields that error, and no count that it cut short.
+// A delimiter is required, and a key that does not start with prefix is ErrInvalidValue. It holds two counts in memory. After an
+// error of diffs it yields that error, and no count that it cut short.
 func CountDiffs(diffs iter.Seq2[Diff, error], prefix Key, delimiter string) iter.Seq2[DiffCount, error] {
 	return sequence(func(emit func(DiffCount) bool) error {
 		if delimiter == "" {

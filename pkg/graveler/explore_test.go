@@ -406,7 +406,8 @@ func (x *exploration) checkLeftovers(ctx context.Context, g *graveler.Graveler, 
 		return err
 	}
 	for _, p := range held {
-		// Where fences are costly a write may come after its token was dropped; a grace period longer than writes take is what keeps that from happening.
+		// Where fences are costly a write may come after its token was dropped; a grace period longer than writes take is what
+		// keeps that from happening.
 		if strings.Contains(p, ":") && !x.costly {
 			return fmt.Errorf("partition left that nothing will drop: %s", p)
 		}
@@ -462,8 +463,9 @@ func (x *exploration) textsOf(key string) []string {
 	return texts
 }
 
-// echo is what a write that is not fenced may do besides taking place: take place again under the next token; or be seen for a while in a token that a commit
-// has passed over, until the commit takes the token away and what was there before the write shows again. All this ends before the write is acknowledged.
+// echo is what a write that is not fenced may do besides taking place: take place again under the next token; or be seen for a
+// while in a token that a commit has passed over, until the commit takes the token away and what was there before the write shows
+// again. All this ends before the write is acknowledged.
 type echo struct {
 	of     *event
 	others []string // what may have been there before

@@ -18,28 +18,33 @@ type Config struct {
 	Refs    Refs
 	Staging Staging
 	Trees   Trees
-	// Namespace is where repositories that name no namespace of their own keep their range files: a URL, or a path below the store's block storage. It may be empty.
+	// Namespace is where repositories that name no namespace of their own keep their range files: a URL, or a path below the
+	// store's block storage. It may be empty.
 	Namespace string
 	Hooks     Hooks
 	Observer  Observer         // nil: nobody looks
 	Now       func() time.Time // nil: time.Now
-	// CommitShare is how much of the machine a commit, or another fold of uncommitted changes, may take beside other work, in time; see CommitParams.Share. 0: all of it.
+	// CommitShare is how much of the machine a commit, or another fold of uncommitted changes, may take beside other work, in
+	// time; see CommitParams.Share. 0: all of it.
 	CommitShare float64
-	// Grace is how long a partition that nothing lists any more is kept before Maintain drops it, and how old a half-done creation must be to be undone.
-	// It must be longer than any write can be under way. 0: 10 minutes.
+	// Grace is how long a partition that nothing lists any more is kept before Maintain drops it, and how old a half-done
+	// creation must be to be undone. It must be longer than any write can be under way. 0: 10 minutes.
 	Grace time.Duration
 }
 
 // Hooks are called around moves of a branch's head, and other changes of what it shows.
 type Hooks struct {
-	// PreCommit is called before a head moves, by a commit, a merge, a revert, a cherry-pick, an import, a change of its tree or a reset to a ref. An error refuses it (ErrRefused).
-	// Changes are those of the head. Where the branch moves meanwhile, all but commits are made, and asked about, again.
+	// PreCommit is called before a head moves, by a commit, a merge, a revert, a cherry-pick, an import, a change of its tree or
+	// a reset to a ref. An error refuses it (ErrRefused). Changes are those of the head. Where the branch moves meanwhile, all
+	// but commits are made, and asked about, again.
 	//
-	// It is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns out to change nothing. An error refuses
-	// the commit (ErrRefused), and the changes stay uncommitted: the next commit of the branch, or one that is under way in another process, takes them and is asked itself. So a hook must judge the changes.
+	// It is called once per commit, after its changes are sealed and before anything is built; also where the commit then turns
+	// out to change nothing. An error refuses the commit (ErrRefused), and the changes stay uncommitted: the next commit of the
+	// branch, or one that is under way in another process, takes them and is asked itself. So a hook must judge the changes.
 	PreCommit func(ctx context.Context, e PreCommitEvent) error
-	// Guard is asked before a branch shows something else by other means than staged writes; see Revision. Its error refuses that and is returned as it is; nothing has been written then but files that nothing refers to.
-	// It is asked after PreCommit, and again where the branch moves meanwhile. Every process needs the same one.
+	// Guard is asked before a branch shows something else by other means than staged writes; see Revision. Its error refuses that
+	// and is returned as it is; nothing has been written then but files that nothing refers to. It is asked after PreCommit, and
+	// again where the branch moves meanwhile. Every process needs the same one.
 	Guard func(ctx context.Context, r *Revision) error
 	// PostCommit is called once after a commit was made, by any operation that makes one. A reset and a merge that is a fast-forward make none.
 	PostCommit func(ctx context.Context, repository RepositoryID, branch BranchID, c Commit)
@@ -58,7 +63,8 @@ const (
 	watermarkPeriod = time.Minute
 	defaultGrace    = 10 * time.Minute
 
-	// compactItems is the length of a sealed list from which Maintain compacts it, maxItems the one at which an operation that would add to it compacts it first.
+	// compactItems is the length of a sealed list from which Maintain compacts it, maxItems the one at which an operation that
+	// would add to it compacts it first.
 	compactItems = 8
 	maxItems     = 64
 

@@ -21,11 +21,13 @@ type headMove struct {
 	allowDirty bool
 	// exact has build called again where the branch record was rewritten in any way.
 	exact bool
-	// build returns the new head for the present one: a commit that exists, or, without an ID, one that is to be made. It is called again where the branch has moved meanwhile.
+	// build returns the new head for the present one: a commit that exists, or, without an ID, one that is to be made. It is
+	// called again where the branch has moved meanwhile.
 	build func(head *Commit) (*Commit, error)
 }
 
-// changeHead moves the head of a branch. The token is sealed first, always: a look at it and the move are not one step. What is written afterwards stays uncommitted; where it would hide what a guard relies on, all is done again.
+// changeHead moves the head of a branch. The token is sealed first, always: a look at it and the move are not one step. What is
+// written afterwards stays uncommitted; where it would hide what a guard relies on, all is done again.
 func (g *Graveler) changeHead(ctx context.Context, repo *Repository, id BranchID, m headMove) (*Commit, error) {
 	for {
 		if head, err := g.tryChangeHead(ctx, repo, id, m); !errors.Is(err, errHidden) {

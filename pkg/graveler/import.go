@@ -16,12 +16,14 @@ import (
 // ImportParams says how to import. The zero value adds entries to what there is.
 type ImportParams struct {
 	CommitParams // AllowEmpty makes a commit also where nothing changes; its Prefixes must be empty
-	// Prefixes, if there are any, are replaced: of the keys with one of them the branch then has those that are imported and no others, and what is imported must have one of them. The empty prefix
-	// is that of every key, those that are reserved for layers above included.
+	// Prefixes, if there are any, are replaced: of the keys with one of them the branch then has those that are imported and no
+	// others, and what is imported must have one of them. The empty prefix is that of every key, those that are reserved for
+	// layers above included.
 	Prefixes []Key
 	// AllowDirty keeps uncommitted changes, on top of the result.
 	AllowDirty bool
-	// SortMemory bounds the memory for sorting, in bytes; 0: 64 MiB. What does not fit goes to a temporary file in the directory TempDir ("": that of os.TempDir), which takes about as much room as the entries do compressed.
+	// SortMemory bounds the memory for sorting, in bytes; 0: 64 MiB. What does not fit goes to a temporary file in the directory
+	// TempDir ("": that of os.TempDir), which takes about as much room as the entries do compressed.
 	SortMemory int
 	TempDir    string
 }
@@ -36,17 +38,23 @@ func (p ImportParams) validate() error {
 	return p.CommitParams.Validate()
 }
 
-// Import writes entries, in whatever order they come, as one commit on a branch, and returns that commit. They are never staged. Where a key comes twice the last one counts, as in SetMany; every entry must have a value.
+// Import writes entries, in whatever order they come, as one commit on a branch, and returns that commit. They are never staged.
+// Where a key comes twice the last one counts, as in SetMany; every entry must have a value.
 //
-// The sequence is read once, to its end, before anything is written but a temporary file: an error that it yields, an entry that is invalid, or a cancelled context leaves nothing behind. The memory of an
-// entry may be used again when the next one is asked for. If the branch moves meanwhile, the import takes place on top of what it has become; if it is deleted, and even if it is made again, it is ErrBranchNotFound. What the import replaces or overwrites counts as it is then, so
-// that the commit differs from its parent by the import and nothing else.
+// The sequence is read once, to its end, before anything is written but a temporary file: an error that it yields, an entry that
+// is invalid, or a cancelled context leaves nothing behind. The memory of an entry may be used again when the next one is asked
+// for. If the branch moves meanwhile, the import takes place on top of what it has become; if it is deleted, and even if it is
+// made again, it is ErrBranchNotFound. What the import replaces or overwrites counts as it is then, so that the commit differs
+// from its parent by the import and nothing else.
 //
-// It returns ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, before the sequence is read if possible; ErrNoChanges where the branch has all of it already; ErrInvalidName, ErrInvalidValue or
-// ErrTooLarge, with the number of the entry and its key, where an entry cannot be kept. Nothing is changed then. An error together with a commit means that the commit is made, but the temporary file could not be removed.
+// It returns ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, before the sequence is read if
+// possible; ErrNoChanges where the branch has all of it already; ErrInvalidName, ErrInvalidValue or ErrTooLarge, with the number
+// of the entry and its key, where an entry cannot be kept. Nothing is changed then. An error together with a commit means that
+// the commit is made, but the temporary file could not be removed.
 //
-// It costs a sort (external, of what does not fit into SortMemory), the ranges that the imported keys fall into, and those that hold what is below the prefixes. A move of the branch under way costs what it changed, and the first one, without
-// prefixes, also a tree of what is imported. Memory depends neither on the number of entries nor on the size of the branch.
+// It costs a sort (external, of what does not fit into SortMemory), the ranges that the imported keys fall into, and those that
+// hold what is below the prefixes. A move of the branch under way costs what it changed, and the first one, without prefixes,
+// also a tree of what is imported. Memory depends neither on the number of entries nor on the size of the branch.
 func (g *Graveler) Import(ctx context.Context, repo RepositoryID, branch BranchID, entries iter.Seq2[Entry, error], p ImportParams) (c Commit, err error) {
 	defer g.observe("import", time.Now(), &err)
 	err = p.validate()
@@ -133,7 +141,8 @@ func (im *importing) look(ctx context.Context, branch BranchID) error {
 	return err
 }
 
-// prepare makes the tree of the import onto the head that there is now, which takes long, so that the move of the head, which others may be before, does not.
+// prepare makes the tree of the import onto the head that there is now, which takes long, so that the move of the head, which
+// others may be before, does not.
 func (im *importing) prepare(ctx context.Context, branch BranchID) error {
 	b, err := im.g.liveBranch(ctx, im.repo, branch)
 	if err == nil && b.UID != im.uid {
@@ -154,15 +163,17 @@ func (im *importing) prepare(ctx context.Context, branch BranchID) error {
 	return err
 }
 
-// forgetOld has trees made again that were made so long ago that their files may come of age before they are published (see FileGrace): half of that is for one attempt, and a quarter for files that were found in place.
+// forgetOld has trees made again that were made so long ago that their files may come of age before they are published (see
+// FileGrace): half of that is for one attempt, and a quarter for files that were found in place.
 func (im *importing) forgetOld() {
 	if im.g.elapsed(im.began) > FileGrace/8 {
 		im.tree, im.head, im.result, im.began = "", "", "", im.g.now()
 	}
 }
 
-// onto returns what a tree becomes by the import. The first time that follows from the imported entries; after that, from what has changed in the branch since and the import leaves alone: thus an
-// import that takes long is not overtaken again and again by commits that do not.
+// onto returns what a tree becomes by the import. The first time that follows from the imported entries; after that, from what
+// has changed in the branch since and the import leaves alone: thus an import that takes long is not overtaken again and again by
+// commits that do not.
 func (im *importing) onto(ctx context.Context, head MetaRangeID) (MetaRangeID, error) {
 	if im.result != "" && im.head == head {
 		return im.result, nil
@@ -190,7 +201,8 @@ func (im *importing) below(head MetaRangeID) MetaRangeID {
 	return head
 }
 
-// changes iterates over what the import changes in a tree. The entries come from the sort, not from a tree of their own: that would be made, written and synced only to be read again.
+// changes iterates over what the import changes in a tree. The entries come from the sort, not from a tree of their own: that
+// would be made, written and synced only to be read again.
 func (im *importing) changes(ctx context.Context, head MetaRangeID) (Iterator[Entry], error) {
 	sorted, err := im.entries.sorted(ctx)
 	if err != nil {
@@ -210,8 +222,9 @@ func (im *importing) apply(ctx context.Context, tree MetaRangeID, changes Iterat
 	return tree, im.g.unlessGone(ctx, im.repo, closing(err, changes))
 }
 
-// others iterates over what has changed in the branch since the last result, but for the keys that the import decides about. Where these are the imported ones, their tree is made the first time, since it tells them apart at the cost of the
-// changes, however many were imported.
+// others iterates over what has changed in the branch since the last result, but for the keys that the import decides about.
+// Where these are the imported ones, their tree is made the first time, since it tells them apart at the cost of the changes,
+// however many were imported.
 func (im *importing) others(ctx context.Context, head MetaRangeID) (Iterator[Entry], error) {
 	trees, ns := im.g.trees, im.repo.Namespace
 	if len(im.replaced) == 0 && im.tree == "" {
@@ -273,7 +286,8 @@ func (o *otherChanges) Close() error {
 	return closing(o.err, o.rightSides, o.imported)
 }
 
-// covering returns the one of the disjoint, ordered prefixes that a key has, if there is one. It is the greatest that is not greater than the key, since all that is between a prefix and a key that has it has it too.
+// covering returns the one of the disjoint, ordered prefixes that a key has, if there is one. It is the greatest that is not
+// greater than the key, since all that is between a prefix and a key that has it has it too.
 func covering(prefixes []Key, key Key) (Key, bool) {
 	i, found := slices.BinarySearchFunc(prefixes, key, func(p, key Key) int { return bytes.Compare(p, key) })
 	if !found {

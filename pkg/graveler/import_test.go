@@ -114,7 +114,8 @@ func keysOf(texts []string) (keys []graveler.Key) {
 	return keys
 }
 
-// Random streams with duplicates go into random contents, while another instance commits and moves the head at any point. The commit differs from its parent, the head that was there, by the import alone.
+// Random streams with duplicates go into random contents, while another instance commits and moves the head at any point. The
+// commit differs from its parent, the head that was there, by the import alone.
 func TestAnImportIsWhatAMapSays(t *testing.T) {
 	imports, moved := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -361,7 +362,8 @@ func TestChangesThatAreStagedDuringAnImport(t *testing.T) {
 	require.Equal(t, []string{"a=1", "u=uncommitted"}, show(t, f.Graveler, "main", graveler.ListOptions{}))
 }
 
-// An import that finds the branch moved does not begin again: it applies what has changed in it. Otherwise a large one would never end on a branch where others commit.
+// An import that finds the branch moved does not begin again: it applies what has changed in it. Otherwise a large one would
+// never end on a branch where others commit.
 func TestAMoveDuringAnImportCostsWhatItChanged(t *testing.T) {
 	for name, prefixes := range map[string][]graveler.Key{"added": nil, "replaced": keysOf([]string{"k"})} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/extsort"
 )
 
-// importSort checks the entries of an import and brings them in order. All go through the sorter, those that come in order too: whatever the stream holds or does, no file of a tree is written before it has ended well,
-// and one that is slow does not make such files old before anything refers to them.
+// importSort checks the entries of an import and brings them in order. All go through the sorter, those that come in order too:
+// whatever the stream holds or does, no file of a tree is written before it has ended well, and one that is slow does not make
+// such files old before anything refers to them.
 type importSort struct {
 	sorter   *extsort.Sorter
 	replaced []Key  // as in importing

@@ -9,13 +9,14 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// repositoryTrust is how long a read of a commit by its ID relies on a repository's record without reading it again: so much later, at most, it notices that another process has deleted the repository.
+// repositoryTrust is how long a read of a commit by its ID relies on a repository's record without reading it again: so much
+// later, at most, it notices that another process has deleted the repository.
 const repositoryTrust = time.Second
 
 // knownRepositories remembers the records of active repositories as this process last read them. It is safe for concurrent use.
 //
-// A record is put in its place by when its reading began, and not at all if the repository was forgotten meanwhile. So what this process has deleted does not come back by a read that was under way, and a
-// record never gives way to an older one.
+// A record is put in its place by when its reading began, and not at all if the repository was forgotten meanwhile. So what this
+// process has deleted does not come back by a read that was under way, and a record never gives way to an older one.
 type knownRepositories struct {
 	records *otter.Cache[RepositoryID, knownRepository]
 

@@ -117,7 +117,8 @@ func breakable() (edit func(*graveler.Config), breaks *func(call string) (before
 	}, breaks
 }
 
-// Every call of a commit fails once, before or after its work. Then all is as if nothing had happened, or as if the commit had been made; a second try succeeds either way.
+// Every call of a commit fails once, before or after its work. Then all is as if nothing had happened, or as if the commit had
+// been made; a second try succeeds either way.
 func TestCommitCutOffAnywhereLosesNothing(t *testing.T) {
 	for apart, calls := range map[bool]int{false: 2, true: 6} { // seal and publish; seal, commit, move, two tokens, record
 		at := 1

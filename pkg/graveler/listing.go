@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// BranchesAt yields the branches, hidden ones too, that stand on the commit that ref names: those whose names are greater than after, by name. It reads the records of all branches behind after.
+// BranchesAt yields the branches, hidden ones too, that stand on the commit that ref names: those whose names are greater than
+// after, by name. It reads the records of all branches behind after.
 func (g *Graveler) BranchesAt(ctx context.Context, repo RepositoryID, ref string, after BranchID) iter.Seq2[Branch, error] {
 	return sequence(func(emit func(Branch) bool) error {
 		r, c, err := g.resolve(ctx, repo, ref)
@@ -55,16 +56,18 @@ func (g *Graveler) listTags(ctx context.Context, repo *Repository, after TagID, 
 	return nil
 }
 
-// ListCommits yields the commits of a repository by ID, whether any branch or tag reaches them or not. after leaves out the commits whose IDs are not greater, and those whose IDs begin with it: it may be
-// the beginning of an ID.
+// ListCommits yields the commits of a repository by ID, whether any branch or tag reaches them or not. after leaves out the
+// commits whose IDs are not greater, and those whose IDs begin with it: it may be the beginning of an ID.
 func (g *Graveler) ListCommits(ctx context.Context, repo RepositoryID, after CommitID) iter.Seq2[Commit, error] {
 	return sequence(func(emit func(Commit) bool) error {
 		return g.listCommits(ctx, repo, after, false, emit)
 	})
 }
 
-// ListTips is ListCommits without the commits that are the first parent of another: what stays are the ends of the lines that branches have had, merged ones and those that no branch reaches any more included.
-// It reads all commits before it yields the first, whatever after is, and keeps the IDs of all first parents in memory. A commit that becomes a first parent meanwhile may still be listed.
+// ListTips is ListCommits without the commits that are the first parent of another: what stays are the ends of the lines that
+// branches have had, merged ones and those that no branch reaches any more included. It reads all commits before it yields the
+// first, whatever after is, and keeps the IDs of all first parents in memory. A commit that becomes a first parent meanwhile may
+// still be listed.
 func (g *Graveler) ListTips(ctx context.Context, repo RepositoryID, after CommitID) iter.Seq2[Commit, error] {
 	return sequence(func(emit func(Commit) bool) error {
 		return g.listCommits(ctx, repo, after, true, emit)
@@ -110,8 +113,10 @@ func (g *Graveler) firstParents(ctx context.Context, repo *Repository) (map[Comm
 	return parents, nil
 }
 
-// ListStaged yields what is staged under one of the tokens of a branch, the newest (Branch.Token) or a sealed one (Branch.Items), by key; tombstones have a nil Value. It shows what is stored, whatever newer tokens say: what
-// all of it together changes is told by DiffUncommitted. It returns ErrNotFound where the branch does not list the token, also at the end, if it no longer does so: something may have been missing then.
+// ListStaged yields what is staged under one of the tokens of a branch, the newest (Branch.Token) or a sealed one (Branch.Items),
+// by key; tombstones have a nil Value. It shows what is stored, whatever newer tokens say: what all of it together changes is
+// told by DiffUncommitted. It returns ErrNotFound where the branch does not list the token, also at the end, if it no longer does
+// so: something may have been missing then.
 func (g *Graveler) ListStaged(ctx context.Context, repo RepositoryID, branch BranchID, token StagingToken, o DiffOptions) iter.Seq2[Entry, error] {
 	return sequence(func(emit func(Entry) bool) error {
 		more, err := g.listStaged(ctx, repo, branch, token, o, emit)

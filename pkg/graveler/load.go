@@ -17,27 +17,33 @@ import (
 
 // LoadParams says what a repository is like that is made of records which exist already.
 type LoadParams struct {
-	// UID is the repository's, an xid that was given to no other before: for whoever wants to take the load up again where it is cut off (ResumeLoad). "": a new one.
+	// UID is the repository's, an xid that was given to no other before: for whoever wants to take the load up again where it is
+	// cut off (ResumeLoad). "": a new one.
 	UID           string
 	DefaultBranch BranchID
 	CreatedAt     time.Time // zero: now
 	ReadOnly      bool
 	// Namespace is where the repository's own folder is made, as in CreateRepositoryParams.
 	Namespace string
-	// Files is the namespace that holds the files of the trees: they are copied into the repository's own folder. "": whoever loads puts the trees there (Loading.Repository names it).
+	// Files is the namespace that holds the files of the trees: they are copied into the repository's own folder. "": whoever
+	// loads puts the trees there (Loading.Repository names it).
 	Files string
-	// InPlace leaves the files where they are: Files becomes the repository's namespace. No other repository of this store may have it, nor one of another store that is in use.
+	// InPlace leaves the files where they are: Files becomes the repository's namespace. No other repository of this store may
+	// have it, nor one of another store that is in use.
 	InPlace bool
 }
 
-// Loading is a repository that is being made of records which exist already: from a dump, or from another system. Nobody sees it before Finish, which proves that it is whole.
+// Loading is a repository that is being made of records which exist already: from a dump, or from another system. Nobody sees it
+// before Finish, which proves that it is whole.
 //
-// Names, branch UIDs, moves, commits with their IDs, and times are as they are given; the repository's UID and staging tokens are new. Commits and moves may come in any order,
-// entries after their branch. Writes are made in the background: an error may show at a later call, and what was passed must not be changed. Whoever gets an error calls Abort. One goroutine at a time may call.
-// After Finish has returned nil, and after Abort, every call but Abort is ErrClosed. Memory grows with the number of branches, live and deleted, by their UIDs; Finish takes some 70 bytes a commit besides, up to about 90 MiB.
+// Names, branch UIDs, moves, commits with their IDs, and times are as they are given; the repository's UID and staging tokens are
+// new. Commits and moves may come in any order, entries after their branch. Writes are made in the background: an error may show
+// at a later call, and what was passed must not be changed. Whoever gets an error calls Abort. One goroutine at a time may call.
+// After Finish has returned nil, and after Abort, every call but Abort is ErrClosed. Memory grows with the number of branches,
+// live and deleted, by their UIDs; Finish takes some 70 bytes a commit besides, up to about 90 MiB.
 //
-// A load may take long. It shows that it lives with each call, and so must not pause for longer than Config.Grace: upkeep takes it for one that was cut off then, and undoes it, which the load is told with
-// ErrRepositoryInDeletion.
+// A load may take long. It shows that it lives with each call, and so must not pause for longer than Config.Grace: upkeep takes
+// it for one that was cut off then, and undoes it, which the load is told with ErrRepositoryInDeletion.
 type Loading struct {
 	g      *Graveler
 	params LoadParams
@@ -64,7 +70,8 @@ const (
 	chunksAtOnce  = 4
 )
 
-// LoadRepository begins to make a repository of records that exist already. It returns ErrExists where the name is taken, ErrNamespaceTaken where the files are that it was to take over.
+// LoadRepository begins to make a repository of records that exist already. It returns ErrExists where the name is taken,
+// ErrNamespaceTaken where the files are that it was to take over.
 func (g *Graveler) LoadRepository(ctx context.Context, id RepositoryID, p LoadParams) (*Loading, error) {
 	if err := ValidateRepositoryID(id); err != nil {
 		return nil, err
@@ -112,7 +119,8 @@ func (g *Graveler) newLoading(r *Repository, p LoadParams) *Loading {
 	return l
 }
 
-// checkUnowned returns ErrNamespaceTaken where another repository has the namespace, or its files are still to be removed. A folder is known by its last name, however the way to it is written: no two repositories are given folders of one name.
+// checkUnowned returns ErrNamespaceTaken where another repository has the namespace, or its files are still to be removed. A
+// folder is known by its last name, however the way to it is written: no two repositories are given folders of one name.
 func (l *Loading) checkUnowned(ctx context.Context) error {
 	folder := folderOf(l.repo.Namespace)
 	for r, err := range l.g.refs.ScanRepositories(ctx, "") {
@@ -142,7 +150,8 @@ func folderOf(namespace string) string {
 // Repository returns the record of the repository as it was begun.
 func (l *Loading) Repository() Repository { return *l.repo }
 
-// alive renews the record when that is due, so that nobody takes the load for one that was cut off, and returns an error if somebody has, or if a write in the background failed.
+// alive renews the record when that is due, so that nobody takes the load for one that was cut off, and returns an error if
+// somebody has, or if a write in the background failed.
 func (l *Loading) alive(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +216,8 @@ func (l *Loading) PutTag(ctx context.Context, t Tag) error {
 	})
 }
 
-// PutCommit makes a commit. The ID of one of a version that this program knows must be the one that its fields have, and the nonce of one that was carried its digest.
+// PutCommit makes a commit. The ID of one of a version that this program knows must be the one that its fields have, and the
+// nonce of one that was carried its digest.
 func (l *Loading) PutCommit(ctx context.Context, c *Commit) error {
 	switch {
 	case c == nil:
@@ -230,8 +240,8 @@ func (l *Loading) PutExpiration(ctx context.Context, e Expiration) error {
 	return l.write(ctx, func() error { return l.g.refs.PutExpiration(ctx, l.repo, e) })
 }
 
-// PutBranch makes a live branch with the name, UID, head, last move and item counter of b, hidden or not, and nothing uncommitted. It returns its record. Every branch has a last move, if only its creation, which is
-// where its head is from.
+// PutBranch makes a live branch with the name, UID, head, last move and item counter of b, hidden or not, and nothing
+// uncommitted. It returns its record. Every branch has a last move, if only its creation, which is where its head is from.
 func (l *Loading) PutBranch(ctx context.Context, b Branch) (Branch, error) {
 	if err := ValidateBranchID(b.ID); err != nil {
 		return Branch{}, err
@@ -328,8 +338,9 @@ func (l *Loading) wait() error {
 	return l.failed
 }
 
-// Finish proves that the repository is whole, copies its trees where that was asked for, and makes it one that everybody sees. It returns ErrInvalidValue where records refer to what is not there, and ErrCorrupt
-// where a file of a tree is missing or damaged. It reads every file and every record once, and commits and moves once more for each further million commits.
+// Finish proves that the repository is whole, copies its trees where that was asked for, and makes it one that everybody sees. It
+// returns ErrInvalidValue where records refer to what is not there, and ErrCorrupt where a file of a tree is missing or damaged.
+// It reads every file and every record once, and commits and moves once more for each further million commits.
 func (l *Loading) Finish(ctx context.Context) (Repository, error) {
 	err := l.Flush(ctx)
 	if err == nil {

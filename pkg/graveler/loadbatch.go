@@ -4,7 +4,8 @@ package graveler
 
 import "context"
 
-// BatchRefs is what a store of records may be able to do besides: write many records that do not depend on each other in few round trips. A load uses it where it is there. After an error any of the records may have been written.
+// BatchRefs is what a store of records may be able to do besides: write many records that do not depend on each other in few
+// round trips. A load uses it where it is there. After an error any of the records may have been written.
 type BatchRefs interface {
 	PutCommits(ctx context.Context, repo *Repository, commits []*Commit) error
 	PutMoves(ctx context.Context, repo *Repository, branchUID string, moves []Move) error

@@ -16,8 +16,9 @@ import (
 // loadWindow is how many commits a load checks references to at a time. One takes some 70 bytes.
 const loadWindow = 1 << 20
 
-// commitWindow are the commits of a load that are neighbours by ID, as many as are kept in memory. Children and moves refer to commits in no order, and a read of the store for each of them would take longer than the rest of the load; so
-// all references are gone through once for each window. Most repositories have one.
+// commitWindow are the commits of a load that are neighbours by ID, as many as are kept in memory. Children and moves refer to
+// commits in no order, and a read of the store for each of them would take longer than the rest of the load; so all references
+// are gone through once for each window. Most repositories have one.
 type commitWindow struct {
 	*loadCheck
 	from, end CommitID // the window has what is at or after from, and before end; "": there is no bound

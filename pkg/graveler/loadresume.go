@@ -9,8 +9,10 @@ import (
 	"time"
 )
 
-// ResumeLoad takes up a load of LoadRepository that was cut off, by the UID that it had; p must be what it was begun with. What was written before may be written again, as long as it is the same: a tag, a branch or an entry
-// that is not is ErrExists. It returns ErrRepositoryNotFound where there is no such load: it was never begun, or undone since. The caller knows that nobody else goes on with it: of two, one would be told, but only after a while.
+// ResumeLoad takes up a load of LoadRepository that was cut off, by the UID that it had; p must be what it was begun with. What
+// was written before may be written again, as long as it is the same: a tag, a branch or an entry that is not is ErrExists. It
+// returns ErrRepositoryNotFound where there is no such load: it was never begun, or undone since. The caller knows that nobody
+// else goes on with it: of two, one would be told, but only after a while.
 func (g *Graveler) ResumeLoad(ctx context.Context, id RepositoryID, p LoadParams) (*Loading, error) {
 	l, err := g.resumeLoad(ctx, id, p)
 	if err != nil {
@@ -48,7 +50,8 @@ func (g *Graveler) resumeLoad(ctx context.Context, id RepositoryID, p LoadParams
 	return l, nil
 }
 
-// Flush waits until everything is durable that was written so far, and shows that the load lives. A load that is cut off after it can be taken up from there.
+// Flush waits until everything is durable that was written so far, and shows that the load lives. A load that is cut off after it
+// can be taken up from there.
 func (l *Loading) Flush(ctx context.Context) error {
 	err := l.writeBatch(ctx)
 	if failed := l.wait(); failed != nil {
@@ -60,7 +63,8 @@ func (l *Loading) Flush(ctx context.Context) error {
 	return l.alive(ctx)
 }
 
-// ApplyTree makes a tree of another that the load has made, or of the empty one, by changes as in Trees.Apply, in the repository's namespace: for what comes from trees of another kind. The tree is durable then. It does not close changes.
+// ApplyTree makes a tree of another that the load has made, or of the empty one, by changes as in Trees.Apply, in the
+// repository's namespace: for what comes from trees of another kind. The tree is durable then. It does not close changes.
 func (l *Loading) ApplyTree(ctx context.Context, tree MetaRangeID, changes Iterator[Entry]) (MetaRangeID, error) {
 	if err := l.alive(ctx); err != nil {
 		return "", err
@@ -111,7 +115,8 @@ func (l *Loading) sameBranch(ctx context.Context, made *Branch) (Branch, error) 
 // EmptyTree is the ID of the tree without entries, which has no file.
 func (g *Graveler) EmptyTree() MetaRangeID { return g.trees.EmptyTree() }
 
-// CheckRoot reads the root of a tree in a namespace, which need not belong to a repository, and checks all of it. What is missing there, or is no file of a tree, is an error that says so.
+// CheckRoot reads the root of a tree in a namespace, which need not belong to a repository, and checks all of it. What is missing
+// there, or is no file of a tree, is an error that says so.
 func (g *Graveler) CheckRoot(ctx context.Context, namespace string, tree MetaRangeID) error {
 	if tree == g.trees.EmptyTree() {
 		return nil

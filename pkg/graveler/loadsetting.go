@@ -10,7 +10,8 @@ import (
 	"fmt"
 )
 
-// ProtectionSetting returns the setting that holds protection rules, for Loading.PutSetting. What BranchProtection would not take back is ErrInvalidValue or ErrTooLarge.
+// ProtectionSetting returns the setting that holds protection rules, for Loading.PutSetting. What BranchProtection would not take
+// back is ErrInvalidValue or ErrTooLarge.
 func ProtectionSetting(rules []ProtectionRule) (Setting, error) {
 	document, err := encodeProtection(rules)
 	return Setting{Name: protectionSetting, Document: document}, err

@@ -19,17 +19,21 @@ type LogOptions struct {
 	Since, Until time.Time
 	// Committer leaves out the commits of others, if it is not empty.
 	Committer string
-	// Prefixes leaves out, if there are any, the commits whose trees agree below all of them with the tree of one of their parents; a first commit's with the empty tree.
+	// Prefixes leaves out, if there are any, the commits whose trees agree below all of them with the tree of one of their
+	// parents; a first commit's with the empty tree.
 	Prefixes []Key
 	// Not leaves out the commits that these refs reach, themselves included, by whatever parents.
 	Not []string
-	// After leaves out a commit and all that come before it in the log: with the last commit of a page the log goes on behind that page. It visits what it leaves out once more.
+	// After leaves out a commit and all that come before it in the log: with the last commit of a page the log goes on behind
+	// that page. It visits what it leaves out once more.
 	After CommitID
 }
 
-// Log yields the commits that ref reaches, itself included: every commit before its parents, newest first among those that do not depend on each other. The order is the same each time.
-// It costs one read per commit that it visits, and the memory of those that it has yet to visit; visiting ends where all that is left is left out by Not. That one costs a read per commit that its refs reach, down to
-// the generations visited, whose IDs it keeps. With prefixes each tree is compared with its parents', and no range on which they agree is opened.
+// Log yields the commits that ref reaches, itself included: every commit before its parents, newest first among those that do not
+// depend on each other. The order is the same each time. It costs one read per commit that it visits, and the memory of those
+// that it has yet to visit; visiting ends where all that is left is left out by Not. That one costs a read per commit that its
+// refs reach, down to the generations visited, whose IDs it keeps. With prefixes each tree is compared with its parents', and no
+// range on which they agree is opened.
 func (g *Graveler) Log(ctx context.Context, repo RepositoryID, ref string, o LogOptions) iter.Seq2[Commit, error] {
 	return sequence(func(emit func(Commit) bool) error {
 		w, err := g.logWalk(ctx, repo, ref, o)

@@ -18,10 +18,12 @@ type LogNode struct {
 	Follows []CommitID
 }
 
-// LogGraph is Log for drawing how the commits that it shows follow each other: what is left out between them is skipped, not cut, as git-log(1) does where it rewrites parents.
+// LogGraph is Log for drawing how the commits that it shows follow each other: what is left out between them is skipped, not cut,
+// as git-log(1) does where it rewrites parents.
 //
-// Besides what Log costs it looks at commits ahead: for each shown commit with a parent that is left out, at those down to its nearest shown ancestors, and to the first commit where there are none. Each is asked once
-// whether it is shown, but read again for each of these searches.
+// Besides what Log costs it looks at commits ahead: for each shown commit with a parent that is left out, at those down to its
+// nearest shown ancestors, and to the first commit where there are none. Each is asked once whether it is shown, but read again
+// for each of these searches.
 func (g *Graveler) LogGraph(ctx context.Context, repo RepositoryID, ref string, o LogOptions) iter.Seq2[LogNode, error] {
 	return sequence(func(emit func(LogNode) bool) error {
 		walk, err := g.logWalk(ctx, repo, ref, o)
@@ -79,7 +81,8 @@ func (w *graphWalk) shown(ctx context.Context, c *Commit) (bool, error) {
 
 // follows finds what a commit with these parents follows, in their order.
 //
-// It goes down from them by generation, so that a commit is visited after all that reach it. Each carries the number of the parent it is reached from, or behind, if it is reached from a commit that was found already.
+// It goes down from them by generation, so that a commit is visited after all that reach it. Each carries the number of the
+// parent it is reached from, or behind, if it is reached from a commit that was found already.
 func (w *graphWalk) follows(ctx context.Context, parents []*Commit) ([]CommitID, error) {
 	const behind = -1
 	type edge struct {

@@ -22,9 +22,9 @@ type MaintainReport struct {
 	PartitionsListed    int // those that a record lists all the same, or may list, since it could not be read
 }
 
-// Maintain does the store's upkeep once: it finishes deletions that were cut off, undoes creations that were, folds long lists of uncommitted changes, and drops what
-// nothing lists any more and is older than the grace period. Any number of processes may run it at the same time. An error in one place
-// does not keep it from the others; all are returned.
+// Maintain does the store's upkeep once: it finishes deletions that were cut off, undoes creations that were, folds long lists of
+// uncommitted changes, and drops what nothing lists any more and is older than the grace period. Any number of processes may run
+// it at the same time. An error in one place does not keep it from the others; all are returned.
 func (g *Graveler) Maintain(ctx context.Context) (report MaintainReport, err error) {
 	defer g.observe("maintain", time.Now(), &err)
 	var errs []error

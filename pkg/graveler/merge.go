@@ -59,7 +59,8 @@ type Conflict struct {
 // ErrConflict is what a ConflictError matches.
 var ErrConflict = errors.New("merge conflict")
 
-// ConflictError says how many conflicts kept a merge, revert or cherry-pick from being made, and which the first ones are. MergeConflicts, RevertConflicts and CherryPickConflicts have them all.
+// ConflictError says how many conflicts kept a merge, revert or cherry-pick from being made, and which the first ones are.
+// MergeConflicts, RevertConflicts and CherryPickConflicts have them all.
 type ConflictError struct {
 	Count int64
 	First []Conflict // ten at most
@@ -75,9 +76,11 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// Merge brings the changes that the commit source has since its merge base with a branch into that branch, as one move of its head, and returns the new head. Two entries are the same if key and identity are.
-// It returns a ConflictError where both sides changed an entry and no strategy decides, ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, and ErrNoChanges where the
-// branch has all of source already. Nothing is changed then. It costs what differs from the merge base on either side.
+// Merge brings the changes that the commit source has since its merge base with a branch into that branch, as one move of its
+// head, and returns the new head. Two entries are the same if key and identity are. It returns a ConflictError where both sides
+// changed an entry and no strategy decides, ErrDirtyBranch where the branch has uncommitted changes and they are not allowed, and
+// ErrNoChanges where the branch has all of source already. Nothing is changed then. It costs what differs from the merge base on
+// either side.
 func (g *Graveler) Merge(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (c Commit, err error) {
 	defer g.observe("merge", time.Now(), &err)
 	head, err := g.merge(ctx, repo, source, dest, p)
@@ -221,8 +224,9 @@ func (m *merging) join(ctx context.Context) *mergeChanges {
 	}
 }
 
-// mergeChanges iterates over what a merge changes in the destination, from what that has to what it will have: the source's changes since the base, but for those that the destination has
-// made too, and those that it has made otherwise and the strategy leaves to it. It joins two sorted streams of differences from the base, one of either side.
+// mergeChanges iterates over what a merge changes in the destination, from what that has to what it will have: the source's
+// changes since the base, but for those that the destination has made too, and those that it has made otherwise and the strategy
+// leaves to it. It joins two sorted streams of differences from the base, one of either side.
 type mergeChanges struct {
 	theirs, ours Iterator[Diff]
 	params       MergeParams

@@ -24,11 +24,13 @@ func (g *Graveler) MergeBase(ctx context.Context, repo RepositoryID, left, right
 	return *base.Clone(), nil
 }
 
-// mergeBase returns the best common ancestor of two commits, as git merge-base(1) means it: one that no other common ancestor reaches. Where there
-// are several, in criss-cross histories, it is the one with the largest generation, then the newest, then the one whose ID is least. It is nil where there is none.
+// mergeBase returns the best common ancestor of two commits, as git merge-base(1) means it: one that no other common ancestor
+// reaches. Where there are several, in criss-cross histories, it is the one with the largest generation, then the newest, then
+// the one whose ID is least. It is nil where there is none.
 //
-// Commits are visited in the order of their generations, largest first. Each is thus visited after all its descendants, and the first that both sides reach is a best one:
-// a common ancestor that reaches it would have been visited before. The search reads the commits since the histories parted, and none besides.
+// Commits are visited in the order of their generations, largest first. Each is thus visited after all its descendants, and the
+// first that both sides reach is a best one: a common ancestor that reaches it would have been visited before. The search reads
+// the commits since the histories parted, and none besides.
 func (g *Graveler) mergeBase(ctx context.Context, repo *Repository, left, right *Commit) (*Commit, error) {
 	const fromLeft, fromRight = 1, 2
 	reached := map[CommitID]int{}

@@ -25,7 +25,8 @@ const (
 	layerDone
 )
 
-// merged iterates over layers, newest first, as one map: of entries with the same key the one of the newest layer stands. Layers are few, so the least head is found by looking at all.
+// merged iterates over layers, newest first, as one map: of entries with the same key the one of the newest layer stands. Layers
+// are few, so the least head is found by looking at all.
 type merged struct {
 	layers []*layer
 	// tombstones tells whether entries without a value are passed on (a stream of changes) or left out (a view).

@@ -15,12 +15,13 @@ type MergePreview struct {
 	Source CommitID
 	// FastForward: Source would become the head as it is.
 	FastForward bool
-	// Refusal is the error that Merge would return even if there are no conflicts: ErrReadOnly, ErrProtected, ErrDirtyBranch or ErrNoChanges. nil: it would go on.
+	// Refusal is the error that Merge would return even if there are no conflicts: ErrReadOnly, ErrProtected, ErrDirtyBranch or
+	// ErrNoChanges. nil: it would go on.
 	Refusal error
 }
 
-// PreviewMerge tells how Merge would move the branch as it stands. It writes nothing. It costs the search for the merge base, and a look at what is uncommitted.
-// Which entries would change is told by MergeChanges, where the conflicts are by MergeConflicts.
+// PreviewMerge tells how Merge would move the branch as it stands. It writes nothing. It costs the search for the merge base, and
+// a look at what is uncommitted. Which entries would change is told by MergeChanges, where the conflicts are by MergeConflicts.
 func (g *Graveler) PreviewMerge(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) (MergePreview, error) {
 	m, head, from, err := g.mergeAsItStands(ctx, repo, source, dest, p)
 	if err != nil {
@@ -48,8 +49,9 @@ func (g *Graveler) PreviewMerge(ctx context.Context, repo RepositoryID, source s
 	return MergePreview{Base: m.base, Head: head.ID, Source: from.ID, FastForward: m.fastForward(head, from), Refusal: mergeError(repo, source, dest, refusal)}, nil
 }
 
-// MergeChanges yields what Merge would change in the entries of the destination's head, by key: Left is what is there now, Right what it becomes. Where Merge would have
-// conflicts it yields nothing but the ConflictError. Uncommitted changes of the destination are not looked at. Nothing is written. It costs twice what differs from the merge base on either side.
+// MergeChanges yields what Merge would change in the entries of the destination's head, by key: Left is what is there now, Right
+// what it becomes. Where Merge would have conflicts it yields nothing but the ConflictError. Uncommitted changes of the
+// destination are not looked at. Nothing is written. It costs twice what differs from the merge base on either side.
 func (g *Graveler) MergeChanges(ctx context.Context, repo RepositoryID, source string, dest BranchID, p MergeParams) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) error {
 		m, _, _, err := g.mergeAsItStands(ctx, repo, source, dest, p)

@@ -26,8 +26,8 @@ func (g *Graveler) RepositoryMetadata(ctx context.Context, repo RepositoryID) (m
 	return decodeMetadata(data)
 }
 
-// UpdateRepositoryMetadata replaces the metadata of a repository by what change makes of a copy of it, which is called again where others change it at the same time.
-// It must be UTF-8 and is at most MaxMetadataBytes.
+// UpdateRepositoryMetadata replaces the metadata of a repository by what change makes of a copy of it, which is called again
+// where others change it at the same time. It must be UTF-8 and is at most MaxMetadataBytes.
 func (g *Graveler) UpdateRepositoryMetadata(ctx context.Context, repo RepositoryID, change func(map[string]string) (map[string]string, error)) error {
 	r, err := g.writable(ctx, repo)
 	if err != nil {

@@ -15,11 +15,13 @@ type (
 	TagID        string
 	// CommitID is 64 hexadecimal digits, a hash of every field of the commit (commitid.go).
 	CommitID string
-	// MetaRangeID names a tree: the root metarange of a commit or of a base. It is a pure function of the tree's contents. "" means no tree where one is optional.
+	// MetaRangeID names a tree: the root metarange of a commit or of a base. It is a pure function of the tree's contents. ""
+	// means no tree where one is optional.
 	MetaRangeID string
 	// StagingToken names the partition that holds the entries staged under it.
 	StagingToken string
-	// Stamp is the stored form of a record as it was read, opaque to this package. A write that carries it lands only if the record still has that form. nil means: no record.
+	// Stamp is the stored form of a record as it was read, opaque to this package. A write that carries it lands only if the
+	// record still has that form. nil means: no record.
 	Stamp []byte
 	// Key is the name of an entry, any bytes.
 	Key []byte
@@ -64,7 +66,8 @@ type Entry struct {
 // Clone returns a copy that shares no memory with e.
 func (e Entry) Clone() Entry { return Entry{Key: bytes.Clone(e.Key), Value: e.Value.Clone()} }
 
-// Diff is one key on which two maps differ: Left is nil where the key was added, Right is nil where it was removed, and otherwise the identities differ.
+// Diff is one key on which two maps differ: Left is nil where the key was added, Right is nil where it was removed, and otherwise
+// the identities differ.
 type Diff struct {
 	Key         Key
 	Left, Right *Value
@@ -145,7 +148,8 @@ func (b *Branch) Clone() *Branch {
 	return &c
 }
 
-// Item is an element of the sealed list: a sealed token, or, where Token is empty, a deleted prefix, which hides everything older below Prefix (the empty prefix hides all).
+// Item is an element of the sealed list: a sealed token, or, where Token is empty, a deleted prefix, which hides everything older
+// below Prefix (the empty prefix hides all).
 type Item struct {
 	Number uint64
 	Token  StagingToken

@@ -23,8 +23,9 @@ type branchModel struct{ head, view map[string]string }
 var modelKeys = rapid.SampledFrom([]string{"a", "a/b", "a/b/c", "a/c", "b", "b/\xff", "b/\xff\xff", "c/x", "c/y/z", "d"})
 var modelTexts = rapid.SampledFrom([]string{"1", "2", "3"})
 
-// TestABranchBehavesLikeTwoMaps runs random operations on a branch, through two instances of the store at a time, and compares everything a user can see with the model.
-// Unlisted tokens are dropped at once and sealed lists are short, so that what must not depend on them shows.
+// TestABranchBehavesLikeTwoMaps runs random operations on a branch, through two instances of the store at a time, and compares
+// everything a user can see with the model. Unlisted tokens are dropped at once and sealed lists are short, so that what must not
+// depend on them shows.
 func TestABranchBehavesLikeTwoMaps(t *testing.T) {
 	for _, url := range []string{"mem:", costlyFences} {
 		t.Run(url, func(t *testing.T) {

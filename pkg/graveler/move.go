@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// plan is what an operation makes of a branch record. It edits next, a copy of the current record, which has the head, the base and, as the oldest part of its list, the
-// items of the record that the plan was built from. It is called once per attempt and returns the commit to store along with the record, if there is one.
+// plan is what an operation makes of a branch record. It edits next, a copy of the current record, which has the head, the base
+// and, as the oldest part of its list, the items of the record that the plan was built from. It is called once per attempt and
+// returns the commit to store along with the record, if there is one.
 type plan func(next *Branch) (*Commit, error)
 
-// moveBranch is the one way in which a branch record changes. It reads the record, lets build make a plan from it, and publishes the plan by compare-and-set:
+// moveBranch is the one way in which a branch record changes. It reads the record, lets build make a plan from it, and publishes
+// the plan by compare-and-set:
 //
 //   - What was built from head H, base B and items I is published only on a record that still has H and B, and I as the oldest part of its list. Items are added only in front
 //     and removed only from the old end, and never come back; so this also proves that nothing that was built from has been dropped. Seals by others do not get in the way.
@@ -130,7 +132,8 @@ func follows(from, cur *Branch) bool {
 	return slices.EqualFunc(cur.Items[newer:], from.Items, func(a, b Item) bool { return a.Number == b.Number })
 }
 
-// replace writes next, which was begun to be built at the time began, in the place of cur, and what must be there before it. On success next.Stamp is set. It returns errStale where too much time has passed.
+// replace writes next, which was begun to be built at the time began, in the place of cur, and what must be there before it. On
+// success next.Stamp is set. It returns errStale where too much time has passed.
 func (g *Graveler) replace(ctx context.Context, repo *Repository, cur, next *Branch, c *Commit, began time.Time) error {
 	before := Preceding{Commit: c}
 	if cur.LastMove.Time != 0 && next.LastMove.Time != cur.LastMove.Time {
@@ -183,8 +186,9 @@ func tokens(b *Branch) []StagingToken {
 	return list
 }
 
-// settle finds out whether a write of next over cur, which ended in cause, took place, and publishes it again where it did not and next is not too old.
-// While the record is still cur, the write may yet land, and repeating the very same bytes decides it; once the record is neither, it can land no more.
+// settle finds out whether a write of next over cur, which ended in cause, took place, and publishes it again where it did not
+// and next is not too old. While the record is still cur, the write may yet land, and repeating the very same bytes decides it;
+// once the record is neither, it can land no more.
 func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Branch, publish func() (Stamp, error), cause error) (Stamp, error) {
 	unknown := func(why error) error {
 		if why != nil {
@@ -218,8 +222,8 @@ func (g *Graveler) settle(ctx context.Context, repo *Repository, cur, next *Bran
 	return nil, unknown(nil)
 }
 
-// settleFromLog decides about a write that has been overwritten since, if it took place. A move is in the branch's log then, whatever has become of the branch;
-// another change of the record shows only while its token is listed.
+// settleFromLog decides about a write that has been overwritten since, if it took place. A move is in the branch's log then,
+// whatever has become of the branch; another change of the record shows only while its token is listed.
 func (g *Graveler) settleFromLog(ctx context.Context, repo *Repository, cur, next, now *Branch, unknown func(error) error) (Stamp, error) {
 	// Where the write took place, the caller's copy has no current stamp: who writes with it is told that the record changed.
 	if next.LastMove == cur.LastMove {
@@ -246,7 +250,8 @@ func (g *Graveler) settleFromLog(ctx context.Context, repo *Repository, cur, nex
 	return nil, ErrChanged
 }
 
-// seal moves the staging token to the front of the sealed list, so that its contents are frozen. Unless always is set it does so only where the token holds something.
+// seal moves the staging token to the front of the sealed list, so that its contents are frozen. Unless always is set it does so
+// only where the token holds something.
 func (g *Graveler) seal(ctx context.Context, repo *Repository, id BranchID, always bool) (*Branch, error) {
 	return g.moveBranch(ctx, repo, id, 0, func(cur *Branch) (plan, error) {
 		if !always {

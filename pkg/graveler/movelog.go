@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A branch log is read by the UID of its branch, which outlives the name's record, and tells one branch of a name from the next. The end of a log is read before
-// the log, since movers write in the other order: what the end says was there then is in the log, or retention has removed it, or something is wrong.
+// A branch log is read by the UID of its branch, which outlives the name's record, and tells one branch of a name from the next.
+// The end of a log is read before the log, since movers write in the other order: what the end says was there then is in the log,
+// or retention has removed it, or something is wrong.
 
 // LoggedMove is a move with the trees of its commits; the empty tree where there is no commit.
 type LoggedMove struct {
@@ -45,8 +46,9 @@ func (e *LogTruncatedError) Error() string {
 // Is makes errors.Is(err, ErrLogTruncated) true.
 func (e *LogTruncatedError) Is(target error) bool { return target == ErrLogTruncated }
 
-// LogNames yields the logs that a branch name has had, live or deleted, or, where branch is "", those of all names, by name. Logs of one name come in the order
-// in which their branches were made, except that those of one second come in any order. A log whose branch was never finished is among them, and empty.
+// LogNames yields the logs that a branch name has had, live or deleted, or, where branch is "", those of all names, by name. Logs
+// of one name come in the order in which their branches were made, except that those of one second come in any order. A log whose
+// branch was never finished is among them, and empty.
 func (g *Graveler) LogNames(ctx context.Context, repo RepositoryID, branch BranchID) iter.Seq2[LogName, error] {
 	return sequence(func(emit func(LogName) bool) error {
 		r, err := g.repository(ctx, repo)
@@ -79,10 +81,12 @@ func (g *Graveler) logStart(ctx context.Context, repo *Repository, log LogName) 
 	return max(start-1, 0), err // the moves from start on are there, so the head just before it is known
 }
 
-// MoveLog yields the moves with after < Time <= until of the branch that log names, live or deleted, oldest first: all that there were when the iteration began, whatever is moved meanwhile.
-// It returns a LogTruncatedError where after is before the start of the log, ErrBranchNotFound where there is no such log, and ErrCorrupt where a move is missing, be it the first. A move that is
-// made later can be in the window too, unless until is at most the time of the branch's newest move, from which times only increase. It costs a read for each move in the window and for
-// each of their commits; if the branch is deleted, what follows in its log is read too, or, where the window begins at its end, all of it.
+// MoveLog yields the moves with after < Time <= until of the branch that log names, live or deleted, oldest first: all that there
+// were when the iteration began, whatever is moved meanwhile. It returns a LogTruncatedError where after is before the start of
+// the log, ErrBranchNotFound where there is no such log, and ErrCorrupt where a move is missing, be it the first. A move that is
+// made later can be in the window too, unless until is at most the time of the branch's newest move, from which times only
+// increase. It costs a read for each move in the window and for each of their commits; if the branch is deleted, what follows in
+// its log is read too, or, where the window begins at its end, all of it.
 func (g *Graveler) MoveLog(ctx context.Context, repo RepositoryID, log LogName, after, until int64) iter.Seq2[LoggedMove, error] {
 	return sequence(func(emit func(LoggedMove) bool) error {
 		r, b, err := g.openLog(ctx, repo, log, after)
@@ -108,8 +112,9 @@ func (g *Graveler) MoveLog(ctx context.Context, repo RepositoryID, log LogName, 
 	})
 }
 
-// HeadAt returns the head of the branch that log names as of an instant: after its last move at or before that time. Its errors are those of MoveLog, with at as after. It costs a few reads,
-// whatever the length of the log. If the branch is deleted, the log is read from there to its end, or, where that is not before the end, all of it.
+// HeadAt returns the head of the branch that log names as of an instant: after its last move at or before that time. Its errors
+// are those of MoveLog, with at as after. It costs a few reads, whatever the length of the log. If the branch is deleted, the log
+// is read from there to its end, or, where that is not before the end, all of it.
 func (g *Graveler) HeadAt(ctx context.Context, repo RepositoryID, log LogName, at int64) (BranchHead, error) {
 	r, b, err := g.openLog(ctx, repo, log, at)
 	if err != nil {
@@ -132,7 +137,8 @@ func (g *Graveler) HeadAt(ctx context.Context, repo RepositoryID, log LogName, a
 	return head, nil
 }
 
-// DiffTrees yields the entries in which two trees of a repository differ, by key. They must be kept by something that refers to them. It costs what differs, not what there is.
+// DiffTrees yields the entries in which two trees of a repository differ, by key. They must be kept by something that refers to
+// them. It costs what differs, not what there is.
 func (g *Graveler) DiffTrees(ctx context.Context, repo RepositoryID, left, right MetaRangeID, o DiffOptions) iter.Seq2[Diff, error] {
 	return sequence(func(emit func(Diff) bool) (err error) {
 		defer g.observe("diff", time.Now(), &err)
@@ -147,7 +153,8 @@ func (g *Graveler) DiffTrees(ctx context.Context, repo RepositoryID, left, right
 	})
 }
 
-// openLog reads how a log ends, and sees to it that it reaches back to after. The record is that of the branch; if the branch is deleted, what its deletion made of it.
+// openLog reads how a log ends, and sees to it that it reaches back to after. The record is that of the branch; if the branch is
+// deleted, what its deletion made of it.
 func (g *Graveler) openLog(ctx context.Context, repo RepositoryID, log LogName, after int64) (*Repository, *Branch, error) {
 	if err := ValidateBranchID(log.Branch); err != nil {
 		return nil, nil, err
@@ -181,8 +188,9 @@ func (g *Graveler) logRecord(ctx context.Context, repo *Repository, log LogName)
 	return b, err
 }
 
-// endedLog is for a branch that had no record just now. Its log ends with the deletion, or has nothing at all, if the branch never came to be or retention has removed everything.
-// Any other end means that the record was made since, or, if there is none even now, that the rest of the log is missing.
+// endedLog is for a branch that had no record just now. Its log ends with the deletion, or has nothing at all, if the branch
+// never came to be or retention has removed everything. Any other end means that the record was made since, or, if there is none
+// even now, that the rest of the log is missing.
 func (g *Graveler) endedLog(ctx context.Context, repo *Repository, log LogName, after int64) (*Branch, error) {
 	var last Move
 	for range 2 {
@@ -250,7 +258,8 @@ func (g *Graveler) checkLogName(ctx context.Context, repo *Repository, log LogNa
 	return nil
 }
 
-// movesAfter yields the moves after a time, up to the one that the record b carries, and sees to it that the first of them follows one that is not after it.
+// movesAfter yields the moves after a time, up to the one that the record b carries, and sees to it that the first of them
+// follows one that is not after it.
 func (g *Graveler) movesAfter(ctx context.Context, repo *Repository, b *Branch, after int64) iter.Seq2[Move, error] {
 	return sequence(func(emit func(Move) bool) error {
 		first := true

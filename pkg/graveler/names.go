@@ -38,7 +38,8 @@ func ValidateBranchID(id BranchID) error { return validateRefName("branch", stri
 // ValidateTagID returns ErrInvalidName with the rule that id breaks.
 func ValidateTagID(id TagID) error { return validateRefName("tag", string(id)) }
 
-// validateRefName holds names to the rules of git-check-ref-format(1), and to ours: a length limit, and no name that a ref expression would read as something else.
+// validateRefName holds names to the rules of git-check-ref-format(1), and to ours: a length limit, and no name that a ref
+// expression would read as something else.
 func validateRefName(kind, name string) error {
 	if rule := brokenRefRule(name); rule != "" {
 		return fmt.Errorf("%w: %s %q: %s", ErrInvalidName, kind, name, rule)

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// paceSlice is how long work goes on before it rests. It is what others may have to wait for a processor, so it is short; timers are no finer than about a tenth of it.
+// paceSlice is how long work goes on before it rests. It is what others may have to wait for a processor, so it is short; timers
+// are no finer than about a tenth of it.
 const paceSlice = 2 * time.Millisecond
 
-// besideStream counts what is done on other processors for what the stream does: hashing, compressing and writing the files takes about as long as reading and merging the entries.
+// besideStream counts what is done on other processors for what the stream does: hashing, compressing and writing the files takes
+// about as long as reading and merging the entries.
 const besideStream = 2
 
 // The clock is looked at whenever so many entries, or so many bytes of them, have passed: for each entry it would show in the commit's speed.
@@ -20,11 +22,13 @@ const (
 	bytesPerLook   = 64 << 10
 )
 
-// paced makes a stream of changes rest between slices of work, so that making a tree of them takes a share of the machine: while it works it may use all processors, since files are
-// built beside the stream, and while it rests it uses none.
+// paced makes a stream of changes rest between slices of work, so that making a tree of them takes a share of the machine: while
+// it works it may use all processors, since files are built beside the stream, and while it rests it uses none.
 //
-// What lies between two looks at the clock takes far less than a slice. Where it took longer, the stream has waited, for a processor, the engine or room for another file, and waiting uses nothing: no more than
-// a slice of it counts. Otherwise the rests would grow with the load of the machine, and a commit would all but stand still beside work that takes every processor there is.
+// What lies between two looks at the clock takes far less than a slice. Where it took longer, the stream has waited, for a
+// processor, the engine or room for another file, and waiting uses nothing: no more than a slice of it counts. Otherwise the
+// rests would grow with the load of the machine, and a commit would all but stand still beside work that takes every processor
+// there is.
 type paced struct {
 	Iterator[Entry]
 	ctx     context.Context

@@ -36,7 +36,8 @@ func (s *slowChanges) Next() bool {
 	return s.Iterator.Next()
 }
 
-// In the time of a bubble, in which nothing but the work takes time, a commit with a quarter of the machine takes seven times as long: it rests three times for what the stream does, and as much for the files that are made beside it.
+// In the time of a bubble, in which nothing but the work takes time, a commit with a quarter of the machine takes seven times as
+// long: it rests three times for what the stream does, and as much for the files that are made beside it.
 func TestACommitTakesItsShareOfTheTime(t *testing.T) {
 	took := func(config, commit float64) (d time.Duration) {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 type PinParams struct {
 	// Commits are those whose trees are kept.
 	Commits []CommitID
-	// Logs are branch logs, by the UID of the branch (not its name), of which the moves from a time on are kept, in nanoseconds since the epoch; 0 keeps all. That there is such a branch is not looked at.
+	// Logs are branch logs, by the UID of the branch (not its name), of which the moves from a time on are kept, in nanoseconds
+	// since the epoch; 0 keeps all. That there is such a branch is not looked at.
 	Logs map[string]int64
 }
 
@@ -26,8 +27,10 @@ const MaxPinOwnerBytes = 200
 // maxBranchUIDBytes leaves room for foreign UIDs; those that are made here have 20.
 const maxBranchUIDBytes = 200
 
-// PutPin replaces what an owner, whoever he calls himself, keeps from being removed. Until it has returned nil he must not rely on it. It returns ErrExpired where the tree of a commit has gone, and an error that
-// matches ErrLogTruncated where moves from that time on may have gone; what was pinned before is then still pinned in the first case, unless this process was stopped for as long as FileGrace meanwhile, and all but the moves that have gone is in the second.
+// PutPin replaces what an owner, whoever he calls himself, keeps from being removed. Until it has returned nil he must not rely
+// on it. It returns ErrExpired where the tree of a commit has gone, and an error that matches ErrLogTruncated where moves from
+// that time on may have gone; what was pinned before is then still pinned in the first case, unless this process was stopped for
+// as long as FileGrace meanwhile, and all but the moves that have gone is in the second.
 func (g *Graveler) PutPin(ctx context.Context, repo RepositoryID, owner string, p PinParams) error {
 	r, err := g.writable(ctx, repo)
 	if err == nil {
@@ -93,7 +96,8 @@ func validateBranchUID(uid string) error {
 	return nil
 }
 
-// pinLog makes sure that a pin which was written has come before those who remove moves. One who has announced that he will, and has perhaps not seen the pin, is stopped.
+// pinLog makes sure that a pin which was written has come before those who remove moves. One who has announced that he will, and
+// has perhaps not seen the pin, is stopped.
 func (g *Graveler) pinLog(ctx context.Context, r *Repository, uid string, from int64) error {
 	for {
 		b, err := g.refs.LogBounds(ctx, r, uid)

@@ -63,7 +63,8 @@ func (b *Branch) allow(a Actions) error {
 	return nil
 }
 
-// ProtectionRule forbids actions on the branches whose names match a pattern, now and in the future. In a pattern '*' stands for any characters, slashes included, and '?' for one.
+// ProtectionRule forbids actions on the branches whose names match a pattern, now and in the future. In a pattern '*' stands for
+// any characters, slashes included, and '?' for one.
 type ProtectionRule struct {
 	Pattern string
 	Forbid  Actions
@@ -132,9 +133,10 @@ func (g *Graveler) BranchProtection(ctx context.Context, repo RepositoryID) ([]P
 	return g.protectionRules(ctx, r)
 }
 
-// ProtectBranches replaces the protection rules of a repository by what change makes of them, which is called again where others change them at the same time; what it returns an error for stays as it
-// was. When it returns nil no process can do any more what the new rules forbid. After another error the rules may have changed for some branches: repeat it.
-// It costs a write for every branch of the repository.
+// ProtectBranches replaces the protection rules of a repository by what change makes of them, which is called again where others
+// change them at the same time; what it returns an error for stays as it was. When it returns nil no process can do any more what
+// the new rules forbid. After another error the rules may have changed for some branches: repeat it. It costs a write for every
+// branch of the repository.
 func (g *Graveler) ProtectBranches(ctx context.Context, repo RepositoryID, change func([]ProtectionRule) ([]ProtectionRule, error)) error {
 	r, err := g.writable(ctx, repo)
 	if err != nil {
@@ -160,8 +162,8 @@ func (g *Graveler) ProtectBranches(ctx context.Context, repo RepositoryID, chang
 	return nil
 }
 
-// protectAll writes into every branch record what rules and repository say of it. Each record is written, also where nothing changes: a process that is about to write
-// what earlier rules said must fail.
+// protectAll writes into every branch record what rules and repository say of it. Each record is written, also where nothing
+// changes: a process that is about to write what earlier rules said must fail.
 func (g *Graveler) protectAll(ctx context.Context, r *Repository) error {
 	for b, err := range g.refs.ScanBranches(ctx, r, "") {
 		if err == nil && b.State == BranchLive {
@@ -174,8 +176,9 @@ func (g *Graveler) protectAll(ctx context.Context, r *Repository) error {
 	return nil
 }
 
-// protect reads the rules after the record: if they change later, who changes them comes to the record later too. Where writes are not fenced with the record, those
-// that are on their way under the token of now must end where nobody looks: it is sealed and folded.
+// protect reads the rules after the record: if they change later, who changes them comes to the record later too. Where writes
+// are not fenced with the record, those that are on their way under the token of now must end where nobody looks: it is sealed
+// and folded.
 func (g *Graveler) protect(ctx context.Context, r *Repository, id BranchID) error {
 	unfenced := !g.staging.Limits().CheapFences
 	_, err := g.moveBranch(ctx, r, id, 0, func(cur *Branch) (plan, error) {
@@ -299,8 +302,8 @@ func parseProtection(data []byte) (protectionRules, error) {
 	return rules, nil
 }
 
-// SetReadOnly makes a repository read-only, or writable again. When it returns nil no process changes anything in a read-only one any more. After an error it may be so for some branches: repeat it.
-// It costs a write for every branch.
+// SetReadOnly makes a repository read-only, or writable again. When it returns nil no process changes anything in a read-only one
+// any more. After an error it may be so for some branches: repeat it. It costs a write for every branch.
 func (g *Graveler) SetReadOnly(ctx context.Context, repo RepositoryID, readOnly bool) error {
 	r, err := g.repository(ctx, repo)
 	for err == nil {

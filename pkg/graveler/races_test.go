@@ -132,7 +132,8 @@ func (i *interruptedRefs) PublishBranch(ctx context.Context, r *graveler.Reposit
 	return i.Refs.PublishBranch(ctx, r, b, before)
 }
 
-// The record of a deletion is written, but the answer is lost. Before the caller looks, the deletion is finished and the branch made again, which must not be deleted too.
+// The record of a deletion is written, but the answer is lost. Before the caller looks, the deletion is finished and the branch
+// made again, which must not be deleted too.
 func TestADeletionWithAnUnknownOutcomeDeletesOnce(t *testing.T) {
 	ctx := context.Background()
 	edit, breaks := breakable()

@@ -21,10 +21,11 @@ const (
 	perItem = 128
 )
 
-// Get returns the value of key as ref shows it: a branch with its uncommitted changes, anything else as committed.
-// It returns ErrEntryNotFound where the key is absent. An entry that was acknowledged before the call is never missed, whatever commits meanwhile.
-// On a quiet branch it costs two reads of the key/value store, and a look into the tree where the entry is not staged. Of a commit that is named by its whole ID and was read before it costs
-// only the look into the tree; once in a second the record of the repository is read too. A repository that another process has deleted may thus show commits for a second longer.
+// Get returns the value of key as ref shows it: a branch with its uncommitted changes, anything else as committed. It returns
+// ErrEntryNotFound where the key is absent. An entry that was acknowledged before the call is never missed, whatever commits
+// meanwhile. On a quiet branch it costs two reads of the key/value store, and a look into the tree where the entry is not staged.
+// Of a commit that is named by its whole ID and was read before it costs only the look into the tree; once in a second the record
+// of the repository is read too. A repository that another process has deleted may thus show commits for a second longer.
 func (g *Graveler) Get(ctx context.Context, repo RepositoryID, ref string, key Key) (v *Value, err error) {
 	defer g.observe("get", time.Now(), &err)
 	if err := ValidateKey(key); err != nil {
@@ -74,10 +75,13 @@ func (g *Graveler) getStaged(ctx context.Context, repo RepositoryID, branch Bran
 	return f.value, err
 }
 
-// reading calls read with a view of a branch, and again with a newer one until what read found is known to have been the state of the branch at some moment since the call began.
+// reading calls read with a view of a branch, and again with a newer one until what read found is known to have been the state of
+// the branch at some moment since the call began.
 //
-// What read finds in a record that this process knows is good if the record is still the current one afterwards. What it finds in a record that was read for this call is good if afterwards all its tokens are
-// still listed, since a token is dropped only when no record lists it, above the same tree, or else writes made on another one might show together with what was below. read may say that its answer is proven: that it does not depend on a token having been empty.
+// What read finds in a record that this process knows is good if the record is still the current one afterwards. What it finds in
+// a record that was read for this call is good if afterwards all its tokens are still listed, since a token is dropped only when
+// no record lists it, above the same tree, or else writes made on another one might show together with what was below. read may
+// say that its answer is proven: that it does not depend on a token having been empty.
 func (g *Graveler) reading(ctx context.Context, id RepositoryID, branch BranchID, read func(v *view) (proven bool, err error)) error {
 	return g.onBranch(ctx, id, branch, func(repo *Repository, b *Branch, fresh bool) error {
 		proven := false
@@ -106,7 +110,8 @@ func (g *Graveler) reading(ctx context.Context, id RepositoryID, branch BranchID
 // ListOptions says what List shows. The zero value shows everything.
 type ListOptions struct {
 	Prefix Key
-	// Delimiter, if it is not empty, groups the keys that have it after the prefix: all that agree up to its first occurrence there are one listing, a common prefix.
+	// Delimiter, if it is not empty, groups the keys that have it after the prefix: all that agree up to its first occurrence
+	// there are one listing, a common prefix.
 	Delimiter string
 	// After leaves out every key and common prefix that is not greater.
 	After Key
@@ -121,9 +126,11 @@ type Listing struct {
 	CommonPrefix bool
 }
 
-// List yields what ref shows, by key: a branch with its uncommitted changes, anything else as committed. What lies below a common prefix is skipped, not read.
-// A listing of a branch is made page by page (of 1,000 to 16,000 entries, or a few megabytes). What was there before the page was begun and is not touched until it is done is listed exactly once; what
-// changes meanwhile is listed as it was, as it is, or not at all. If the branch or its repository is deleted and made again during the iteration, it ends with a not-found error.
+// List yields what ref shows, by key: a branch with its uncommitted changes, anything else as committed. What lies below a common
+// prefix is skipped, not read. A listing of a branch is made page by page (of 1,000 to 16,000 entries, or a few megabytes). What
+// was there before the page was begun and is not touched until it is done is listed exactly once; what changes meanwhile is
+// listed as it was, as it is, or not at all. If the branch or its repository is deleted and made again during the iteration, it
+// ends with a not-found error.
 func (g *Graveler) List(ctx context.Context, repo RepositoryID, ref string, o ListOptions) iter.Seq2[Listing, error] {
 	return sequence(func(emit func(Listing) bool) (err error) {
 		defer g.observe("list", time.Now(), &err)
@@ -235,7 +242,8 @@ func (o ListOptions) listing(e Entry) Listing {
 	return Listing{Key: c.Key, Value: c.Value}
 }
 
-// paged emits what collect finds in a branch, page by page, each page from one proven view. limit is the size of the first page; next gives the key from which to go on after an item, size its share of a page's memory.
+// paged emits what collect finds in a branch, page by page, each page from one proven view. limit is the size of the first page;
+// next gives the key from which to go on after an item, size its share of a page's memory.
 func paged[T any](ctx context.Context, g *Graveler, repo RepositoryID, branch BranchID, from Key, limit int, emit func(T) bool,
 	collect func(v *view, from Key, emit func(T) bool) error, next func(T) Key, size func(T) int) error {
 	var of *view // that of the first page

@@ -63,7 +63,8 @@ func (g *Graveler) branchKey(repo *Repository, id BranchID) branchKey {
 	return branchKey{repo.Partition(), id}
 }
 
-// readBranch reads the record of a branch in any state. The read starts after the call; callers that wait share one. The result is shared: it must not be modified.
+// readBranch reads the record of a branch in any state. The read starts after the call; callers that wait share one. The result
+// is shared: it must not be modified.
 func (g *Graveler) readBranch(ctx context.Context, repo *Repository, id BranchID) (*Branch, error) {
 	k := g.branchKey(repo, id)
 	b, err := g.reads.do(ctx, k, func(ctx context.Context) (*Branch, error) { return g.refs.GetBranch(ctx, repo, id) })
@@ -88,8 +89,8 @@ func (g *Graveler) liveBranch(ctx context.Context, repo *Repository, id BranchID
 	return b, nil
 }
 
-// onBranch calls do with the records of a repository and a live branch: with the ones known to this process first, where there are any, then with fresh ones. do returns
-// errStale when what it was given turned out not to be current.
+// onBranch calls do with the records of a repository and a live branch: with the ones known to this process first, where there
+// are any, then with fresh ones. do returns errStale when what it was given turned out not to be current.
 func (g *Graveler) onBranch(ctx context.Context, id RepositoryID, branch BranchID, do func(repo *Repository, b *Branch, fresh bool) error) error {
 	repo, b := g.knownBranch(id, branch)
 	if b == nil {

@@ -16,14 +16,16 @@ import (
 // CreateRepositoryParams says how to create a repository. The zero value will do.
 type CreateRepositoryParams struct {
 	DefaultBranch BranchID // "": main
-	// Namespace is below which URL, or path in the store's block storage, the range files go, in a folder of the repository's own. A URL of local files
-	// should be absolute: a relative one means another place to a process that runs elsewhere. "": Config.Namespace.
+	// Namespace is below which URL, or path in the store's block storage, the range files go, in a folder of the repository's
+	// own. A URL of local files should be absolute: a relative one means another place to a process that runs elsewhere. "":
+	// Config.Namespace.
 	Namespace string
 	ReadOnly  bool
 }
 
-// CreateRepository makes a repository with an empty first commit and a default branch that stands on it. It returns ErrExists where the name is taken.
-// A creation that was cut off shows as not found; the next one of that name, or Maintain, undoes it once it is older than the grace period.
+// CreateRepository makes a repository with an empty first commit and a default branch that stands on it. It returns ErrExists
+// where the name is taken. A creation that was cut off shows as not found; the next one of that name, or Maintain, undoes it once
+// it is older than the grace period.
 func (g *Graveler) CreateRepository(ctx context.Context, id RepositoryID, p CreateRepositoryParams) (rep Repository, err error) {
 	defer g.observe("create-repository", time.Now(), &err)
 	if p.DefaultBranch == "" {
@@ -63,7 +65,8 @@ func (g *Graveler) createRepository(ctx context.Context, id RepositoryID, p Crea
 	return r, g.putCreating(ctx, r)
 }
 
-// beginRepository writes the record of a repository that is to be created: nobody sees it before its state is RepositoryActive. Its files go below a URL or path, or where it says that they are.
+// beginRepository writes the record of a repository that is to be created: nobody sees it before its state is RepositoryActive.
+// Its files go below a URL or path, or where it says that they are.
 func (g *Graveler) beginRepository(ctx context.Context, r *Repository, below string) (*Repository, error) {
 	if err := g.clearName(ctx, r.ID); err != nil {
 		return nil, err
@@ -136,7 +139,8 @@ func (g *Graveler) clearName(ctx context.Context, id RepositoryID) error {
 	return fmt.Errorf("%w: a creation that showed life at %s has not finished", ErrExists, r.CreatedAt.Format(time.RFC3339))
 }
 
-// undoCreation undoes a creation that was cut off: one that has shown no sign of life for the grace period, and shows none when it is put in deletion.
+// undoCreation undoes a creation that was cut off: one that has shown no sign of life for the grace period, and shows none when
+// it is put in deletion.
 func (g *Graveler) undoCreation(ctx context.Context, r *Repository) (undone bool, err error) {
 	if g.now().Sub(r.CreatedAt) < g.grace {
 		return false, nil

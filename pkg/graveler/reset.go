@@ -48,8 +48,9 @@ func (g *Graveler) reset(ctx context.Context, repo RepositoryID, branch BranchID
 	return to, g.resetTo(ctx, r, branch, "", to, p)
 }
 
-// ResetToMove is Reset to the head that a move of the branch's log left: the last one that is not after a time, in nanoseconds since the epoch. It returns ErrNotFound where the log, as far as it
-// is kept, has none. The reset is a move itself, so that it can be undone in the same way.
+// ResetToMove is Reset to the head that a move of the branch's log left: the last one that is not after a time, in nanoseconds
+// since the epoch. It returns ErrNotFound where the log, as far as it is kept, has none. The reset is a move itself, so that it
+// can be undone in the same way.
 func (g *Graveler) ResetToMove(ctx context.Context, repo RepositoryID, branch BranchID, at int64, p ResetParams) (c Commit, err error) {
 	defer g.observe("reset", time.Now(), &err)
 	r, b, err := g.readLiveBranch(ctx, repo, branch)
@@ -105,8 +106,9 @@ func (g *Graveler) resetTo(ctx context.Context, repo *Repository, branch BranchI
 	return err
 }
 
-// ResetStaged drops the uncommitted changes of the keys with a prefix, or with one of more prefixes; the empty prefix drops all. Afterwards the branch shows there what its head holds, and elsewhere what it
-// showed. What is written while the call runs stays or goes, each write as a whole. It is one step: an error means that nothing was dropped, or that all was.
+// ResetStaged drops the uncommitted changes of the keys with a prefix, or with one of more prefixes; the empty prefix drops all.
+// Afterwards the branch shows there what its head holds, and elsewhere what it showed. What is written while the call runs stays
+// or goes, each write as a whole. It is one step: an error means that nothing was dropped, or that all was.
 //
 // It knows nothing of what keys mean: whoever keeps an object in several entries (see catalog.VersionsBelow) names them all.
 func (g *Graveler) ResetStaged(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key, more ...Key) error {

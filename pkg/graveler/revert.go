@@ -25,16 +25,16 @@ type PickParams struct {
 	AllowDirty bool     // keeps uncommitted changes, on top of the result
 }
 
-// Revert undoes on a branch what the commit ref changed against its parent, as a new commit. What has changed since in another way is a conflict, as in Merge.
-// It returns ErrNoChanges where there is nothing left to undo.
+// Revert undoes on a branch what the commit ref changed against its parent, as a new commit. What has changed since in another
+// way is a conflict, as in Merge. It returns ErrNoChanges where there is nothing left to undo.
 func (g *Graveler) Revert(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p PickParams) (c Commit, err error) {
 	defer g.observe("revert", time.Now(), &err)
 	c, err = g.pick(ctx, repo, branch, ref, OpRevert, p)
 	return c, pickError("revert", repo, branch, ref, err)
 }
 
-// CherryPick repeats on a branch what the commit ref changed against its parent, as a new commit. What the branch has changed in another way is a conflict, as in Merge.
-// It returns ErrNoChanges where the branch has it all.
+// CherryPick repeats on a branch what the commit ref changed against its parent, as a new commit. What the branch has changed in
+// another way is a conflict, as in Merge. It returns ErrNoChanges where the branch has it all.
 func (g *Graveler) CherryPick(ctx context.Context, repo RepositoryID, branch BranchID, ref string, p PickParams) (c Commit, err error) {
 	defer g.observe("cherry-pick", time.Now(), &err)
 	c, err = g.pick(ctx, repo, branch, ref, OpCherryPick, p)

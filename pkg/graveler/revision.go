@@ -10,12 +10,15 @@ import (
 	"slices"
 )
 
-// Revision is what a branch is about to show because of a merge, a revert, a cherry-pick, an import, a change of its tree, a reset of its head or of what is uncommitted, or a deletion of a prefix: all that changes it without naming the
-// entries, unlike staged writes. Hooks.Guard is asked about it. It is used by one goroutine at a time, and only until the guard returns.
+// Revision is what a branch is about to show because of a merge, a revert, a cherry-pick, an import, a change of its tree, a
+// reset of its head or of what is uncommitted, or a deletion of a prefix: all that changes it without naming the entries, unlike
+// staged writes. Hooks.Guard is asked about it. It is used by one goroutine at a time, and only until the guard returns.
 type Revision struct {
 	Repository RepositoryID
 	Branch     BranchID
-	// Before and After are what the branch shows now and then, with what is uncommitted but for what is staged while the revision is made; OldHead and NewHead what its head has. All are "" where DeletesPrefix is set: DeletePrefix does not look at what it removes.
+	// Before and After are what the branch shows now and then, with what is uncommitted but for what is staged while the revision
+	// is made; OldHead and NewHead what its head has. All are "" where DeletesPrefix is set: DeletePrefix does not look at what
+	// it removes.
 	Before, After    MetaRangeID
 	OldHead, NewHead MetaRangeID
 	DeletesPrefix    bool
@@ -50,7 +53,8 @@ func (r *Revision) Setting(ctx context.Context, name string) (Setting, error) {
 	return r.g.GetSetting(ctx, r.Repository, name)
 }
 
-// Rely says that the verdict depends on what After has for a key. If something was staged for the key while the revision was made, and would hide that, the revision is made anew, and the guard asked again.
+// Rely says that the verdict depends on what After has for a key. If something was staged for the key while the revision was
+// made, and would hide that, the revision is made anew, and the guard asked again.
 //
 // What is staged between the last look, which is one read before the branch record is written, and that write is not noticed.
 func (r *Revision) Rely(key Key) { r.relied = append(r.relied, bytes.Clone(key)) }

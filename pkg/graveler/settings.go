@@ -28,8 +28,9 @@ func (g *Graveler) GetSetting(ctx context.Context, repo RepositoryID, name strin
 	return Setting{Name: name, Document: data, Checksum: checksum(stamp)}, err
 }
 
-// PutSetting replaces the document that has the checksum expected; "" means that there must be none. Otherwise it returns ErrPreconditionFailed and changes nothing.
-// A name is 1 to 64 lower-case letters, digits and dashes; a document has at most 16 MiB. The documents branch-protection, retention and metadata are not for PutSetting: ErrInvalidName.
+// PutSetting replaces the document that has the checksum expected; "" means that there must be none. Otherwise it returns
+// ErrPreconditionFailed and changes nothing. A name is 1 to 64 lower-case letters, digits and dashes; a document has at most 16
+// MiB. The documents branch-protection, retention and metadata are not for PutSetting: ErrInvalidName.
 func (g *Graveler) PutSetting(ctx context.Context, repo RepositoryID, name string, data []byte, expected string) (Setting, error) {
 	stamp, err := g.changeSetting(ctx, repo, name, expected, func(r *Repository, stamp Stamp) (Stamp, error) {
 		return g.refs.PutSetting(ctx, r, name, data, stamp)

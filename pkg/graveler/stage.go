@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// Set stages value for key on a branch. When it returns nil the value is durable, and is in the next commit or stays uncommitted until something replaces it.
-// Writes to one key are linearizable. It costs one write of the key/value store. An error that is not of bad input, not-found or read-only
-// means that the outcome is unknown; repeating the call is safe.
+// Set stages value for key on a branch. When it returns nil the value is durable, and is in the next commit or stays uncommitted
+// until something replaces it. Writes to one key are linearizable. It costs one write of the key/value store. An error that is
+// not of bad input, not-found or read-only means that the outcome is unknown; repeating the call is safe.
 func (g *Graveler) Set(ctx context.Context, repo RepositoryID, branch BranchID, key Key, value Value) error {
 	return g.SetMany(ctx, repo, branch, []Entry{{Key: key, Value: &value}})
 }
 
-// SetMany stages many entries, in chunks as large as the store takes; a nil Value deletes its key, whether or not it is there. Where a key stands twice the last one counts.
-// It is not atomic: on an error some of the entries may be staged. It is the way to stage in bulk; keys in ascending order are fastest.
+// SetMany stages many entries, in chunks as large as the store takes; a nil Value deletes its key, whether or not it is there.
+// Where a key stands twice the last one counts. It is not atomic: on an error some of the entries may be staged. It is the way to
+// stage in bulk; keys in ascending order are fastest.
 func (g *Graveler) SetMany(ctx context.Context, repo RepositoryID, branch BranchID, entries []Entry) (err error) {
 	defer g.observe("stage", time.Now(), &err)
 	for _, e := range entries {
@@ -79,9 +80,9 @@ func (g *Graveler) stageFenced(ctx context.Context, id RepositoryID, branch Bran
 	})
 }
 
-// stageRechecked writes, and then makes sure by a read that started after the write that the token is still the staging token. Where it is not, a commit may have passed over the write: it
-// is repeated under the new token, always. Before it is acknowledged a write may thus be seen, be
-// gone again with a token that a commit had passed over, and take effect a second time.
+// stageRechecked writes, and then makes sure by a read that started after the write that the token is still the staging token.
+// Where it is not, a commit may have passed over the write: it is repeated under the new token, always. Before it is acknowledged
+// a write may thus be seen, be gone again with a token that a commit had passed over, and take effect a second time.
 func (g *Graveler) stageRechecked(ctx context.Context, id RepositoryID, branch BranchID, writes []StagedWrite) error {
 	return g.onStageable(ctx, id, branch, func(repo *Repository, b *Branch) error {
 		for {
@@ -174,7 +175,8 @@ func (g *Graveler) Update(ctx context.Context, repo RepositoryID, branch BranchI
 	return nil
 }
 
-// updateIn looks and writes under one record: the fence proves that nothing below the token changed, the condition on the staged entry that nothing in it did.
+// updateIn looks and writes under one record: the fence proves that nothing below the token changed, the condition on the staged
+// entry that nothing in it did.
 func (g *Graveler) updateIn(ctx context.Context, v *view, key Key, change func(cur *Value) (*Value, error)) error {
 	for {
 		f, err := v.get(ctx, key)
@@ -213,8 +215,9 @@ func (g *Graveler) ifCurrent(ctx context.Context, repo *Repository, b *Branch, o
 	return errStale
 }
 
-// DeletePrefix removes every key that starts with prefix from what a branch shows, at the same cost whether there are ten or ten million: the branch record is
-// changed once and no entry is written. What is acknowledged before the call is gone when it returns. The empty prefix removes everything.
+// DeletePrefix removes every key that starts with prefix from what a branch shows, at the same cost whether there are ten or ten
+// million: the branch record is changed once and no entry is written. What is acknowledged before the call is gone when it
+// returns. The empty prefix removes everything.
 func (g *Graveler) DeletePrefix(ctx context.Context, repo RepositoryID, branch BranchID, prefix Key) (err error) {
 	defer g.observe("delete-prefix", time.Now(), &err)
 	if len(prefix) > MaxReservedKeyBytes {

@@ -17,18 +17,21 @@ type RepositoryStats struct {
 	Tags       int
 	Commits    int
 	Moves      int // of all branch logs, those of deleted branches included
-	// StagedEntries are uncommitted writes and deletions that no commit or compaction has folded into a tree yet. Of one key there may be several, in tokens that were sealed one after another.
+	// StagedEntries are uncommitted writes and deletions that no commit or compaction has folded into a tree yet. Of one key
+	// there may be several, in tokens that were sealed one after another.
 	StagedEntries int
 	Items         int // sealed tokens and deleted prefixes
-	// Entries are those at the head of the default branch, none where there is no such branch (old tables have repositories without any), and Bytes the size of their keys, identities and data.
+	// Entries are those at the head of the default branch, none where there is no such branch (old tables have repositories
+	// without any), and Bytes the size of their keys, identities and data.
 	Entries, Bytes uint64
 	// Files are the ranges and metaranges in the repository's namespace, of all its trees, and FileBytes what they take there.
 	Files     int
 	FileBytes int64
 }
 
-// Stats counts what a repository holds. Where others write meanwhile, the numbers need not be of one moment. It costs a scan of the repository's records and of what is staged, a listing of its files, and reads one
-// metarange: the number and size of the committed entries are what that says of those below it.
+// Stats counts what a repository holds. Where others write meanwhile, the numbers need not be of one moment. It costs a scan of
+// the repository's records and of what is staged, a listing of its files, and reads one metarange: the number and size of the
+// committed entries are what that says of those below it.
 func (g *Graveler) Stats(ctx context.Context, repo RepositoryID) (s RepositoryStats, err error) {
 	defer g.observe("stats", time.Now(), &err)
 	r, err := g.repository(ctx, repo)

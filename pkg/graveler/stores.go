@@ -45,8 +45,8 @@ type Branches interface {
 	GetBranch(ctx context.Context, repo *Repository, id BranchID) (*Branch, error)
 	// PutBranch writes b conditionally on b.Stamp and returns the stamp of what it wrote.
 	PutBranch(ctx context.Context, repo *Repository, b *Branch) (Stamp, error)
-	// PublishBranch is PutBranch for a record that must not be there before others are: whoever finds it finds these too. On ErrChanged, and where the outcome is unknown,
-	// any of them may have been written all the same.
+	// PublishBranch is PutBranch for a record that must not be there before others are: whoever finds it finds these too. On
+	// ErrChanged, and where the outcome is unknown, any of them may have been written all the same.
 	PublishBranch(ctx context.Context, repo *Repository, b *Branch, before Preceding) (Stamp, error)
 	// RemoveBranch removes the record conditionally on b.Stamp.
 	RemoveBranch(ctx context.Context, repo *Repository, b *Branch) error
@@ -144,8 +144,9 @@ type Expirations interface {
 	ScanExpirations(ctx context.Context, repo *Repository) iter.Seq2[Expiration, error]
 }
 
-// Expiration says since when (nanoseconds since the epoch) a commit has expired: nobody may look at its tree any more, whose files may have gone. Where Pending is set it
-// says since when nothing has been found that keeps the tree, which is there, and expires unless somebody comes to rely on it first.
+// Expiration says since when (nanoseconds since the epoch) a commit has expired: nobody may look at its tree any more, whose
+// files may have gone. Where Pending is set it says since when nothing has been found that keeps the tree, which is there, and
+// expires unless somebody comes to rely on it first.
 type Expiration struct {
 	Commit  CommitID
 	At      int64
@@ -204,8 +205,8 @@ type Staging interface {
 	Get(ctx context.Context, token StagingToken, key Key) (Staged, error)
 	// Scan iterates over what is staged under token, from the first key >= from that starts with prefix. Tombstones have a nil Value.
 	Scan(ctx context.Context, token StagingToken, from, prefix Key) (Iterator[Entry], error)
-	// Apply writes all or none. With a fence it writes only while the fence's branch record is the stored one, else it returns ErrFenceFailed; a failed
-	// condition of a write is ErrChanged. No key may stand twice.
+	// Apply writes all or none. With a fence it writes only while the fence's branch record is the stored one, else it returns
+	// ErrFenceFailed; a failed condition of a write is ErrChanged. No key may stand twice.
 	Apply(ctx context.Context, fence *Fence, token StagingToken, writes []StagedWrite) error
 	Limits() StagingLimits
 }
@@ -244,7 +245,8 @@ type Fence struct {
 	Branch     *Branch
 }
 
-// StagingLimits says how much one Apply can take, as a number of writes and as the sum of their sizes, and whether a fence costs next to nothing (else plain writes use the re-check protocol).
+// StagingLimits says how much one Apply can take, as a number of writes and as the sum of their sizes, and whether a fence costs
+// next to nothing (else plain writes use the re-check protocol).
 type StagingLimits struct {
 	Writes, Bytes int
 	CheapFences   bool
@@ -252,7 +254,8 @@ type StagingLimits struct {
 
 // Trees is what this package asks of the store of committed entries. Package committed implements it on block storage.
 //
-// ns is the namespace of the repository. A tree that these return is complete and durable. A missing, truncated or altered file is an error that names it.
+// ns is the namespace of the repository. A tree that these return is complete and durable. A missing, truncated or altered file
+// is an error that names it.
 type Trees interface {
 	TreeFiles
 	// EmptyTree is the ID of the tree without entries; it needs no file.
@@ -263,8 +266,8 @@ type Trees interface {
 	Get(ctx context.Context, ns string, tree MetaRangeID, key Key) (*Value, error)
 	// Scan iterates over the entries by key. It opens nothing until the first call of Next.
 	Scan(ctx context.Context, ns string, tree MetaRangeID) Iterator[Entry]
-	// Apply returns the tree with changes (by strictly ascending key; nil Value removes) applied. Changes that change nothing are allowed. It does not close changes.
-	// Where files that it was built on have been removed meanwhile, it returns ErrSwept.
+	// Apply returns the tree with changes (by strictly ascending key; nil Value removes) applied. Changes that change nothing are
+	// allowed. It does not close changes. Where files that it was built on have been removed meanwhile, it returns ErrSwept.
 	Apply(ctx context.Context, ns string, tree MetaRangeID, changes Iterator[Entry]) (MetaRangeID, error)
 	// Drop removes every file of the namespace. It may be repeated.
 	Drop(ctx context.Context, ns string) error
@@ -286,14 +289,17 @@ type TreeFiles interface {
 	CopyTree(ctx context.Context, from, to string, tree MetaRangeID, visit func(TreeFile) (copy bool, err error)) error
 	// FileTime is the present time by the clock that stamps the files of a namespace, which need not be that of this machine.
 	FileTime(ctx context.Context, ns string) (time.Time, error)
-	// RemoveFiles removes those of the files that were last put or refreshed before a time, and keeps the others. It is safe beside builders in any process: a build
-	// that relied on one of them is either before it, so that the file stays, or returns ErrSwept. The caller knows that nothing refers to the files, and that before is
-	// at least FileGrace ago by FileTime (else it is ErrInvalidValue, and nothing is removed). What was removed is returned with an error too; IDs that have no file are skipped.
+	// RemoveFiles removes those of the files that were last put or refreshed before a time, and keeps the others. It is safe
+	// beside builders in any process: a build that relied on one of them is either before it, so that the file stays, or returns
+	// ErrSwept. The caller knows that nothing refers to the files, and that before is at least FileGrace ago by FileTime (else it
+	// is ErrInvalidValue, and nothing is removed). What was removed is returned with an error too; IDs that have no file are
+	// skipped.
 	RemoveFiles(ctx context.Context, ns string, ids []string, before time.Time) (removed []string, err error)
 }
 
-// FileGrace is how long the files of trees are kept that nothing refers to. A tree must be referred to within half of it from the moment at which building it began, since it may rely on files that were
-// there before; later it must be built again. It is a constant, not an option: processes with different ones would remove the files of each other's trees.
+// FileGrace is how long the files of trees are kept that nothing refers to. A tree must be referred to within half of it from the
+// moment at which building it began, since it may rely on files that were there before; later it must be built again. It is a
+// constant, not an option: processes with different ones would remove the files of each other's trees.
 const FileGrace = 24 * time.Hour
 
 // TreeFile is a file as the tree above it describes it.

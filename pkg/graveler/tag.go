@@ -9,7 +9,8 @@ import (
 	"iter"
 )
 
-// CreateTag gives the commit that ref names a name. It returns ErrExists where the name is taken, by a branch too, since a ref expression would name that.
+// CreateTag gives the commit that ref names a name. It returns ErrExists where the name is taken, by a branch too, since a ref
+// expression would name that.
 func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, ref string) (Tag, error) {
 	if err := ValidateTagID(id); err != nil {
 		return Tag{}, err
@@ -40,7 +41,8 @@ func (g *Graveler) CreateTag(ctx context.Context, repo RepositoryID, id TagID, r
 	return t, nil
 }
 
-// tagHolds makes sure that a tag which was created has not come after the repository's other records had gone, or, if this process was stopped for long, after the tree of its commit.
+// tagHolds makes sure that a tag which was created has not come after the repository's other records had gone, or, if this
+// process was stopped for long, after the tree of its commit.
 func (g *Graveler) tagHolds(ctx context.Context, repo *Repository, t *Tag) error {
 	if err := g.stillThere(ctx, repo); err != nil {
 		return err

@@ -18,18 +18,24 @@ import (
 // parallelKeys bounds how many keys of one transaction are read at the same time.
 const parallelKeys = 16
 
-// Transact is Update for several keys: change reads a branch and says what to write, and all of that is written in one atomic step, at an instant at which every key that change got is still as it was. So of
-// transactions each of which gets what another one writes, one takes place at a time, on what the one before has left. (This is the optimistic method of Kung and Robinson, ACM TODS 6(2), 1981, with the branch record and
-// the staged entries for versions.)
+// Transact is Update for several keys: change reads a branch and says what to write, and all of that is written in one atomic
+// step, at an instant at which every key that change got is still as it was. So of transactions each of which gets what another
+// one writes, one takes place at a time, on what the one before has left. (This is the optimistic method of Kung and Robinson,
+// ACM TODS 6(2), 1981, with the branch record and the staged entries for versions.)
 //
-// change is called again, with a new Transaction, wherever a key that it got or the branch has changed meanwhile: it must have no other effects. In an attempt that is to be repeated, keys may have been got in states that they were in at
-// different times; an error that change returns on that account does not count. Its error otherwise ends Transact, and nothing is written then. Where it returns an error or writes nothing, what it got was so at one instant during the call.
+// change is called again, with a new Transaction, wherever a key that it got or the branch has changed meanwhile: it must have no
+// other effects. In an attempt that is to be repeated, keys may have been got in states that they were in at different times; an
+// error that change returns on that account does not count. Its error otherwise ends Transact, and nothing is written then. Where
+// it returns an error or writes nothing, what it got was so at one instant during the call.
 //
-// The keys that are written and those that are got count together against what the store takes at once (StagingLimits: on most engines 1,000 keys and a few megabytes); more is ErrTooLarge. A key or value that
-// cannot be kept is ErrInvalidName, ErrInvalidValue or ErrTooLarge. Nothing is written then. Another error, unless it is of a reading, means that the outcome is unknown: all was written or nothing.
+// The keys that are written and those that are got count together against what the store takes at once (StagingLimits: on most
+// engines 1,000 keys and a few megabytes); more is ErrTooLarge. A key or value that cannot be kept is ErrInvalidName,
+// ErrInvalidValue or ErrTooLarge. Nothing is written then. Another error, unless it is of a reading, means that the outcome is
+// unknown: all was written or nothing.
 //
-// It costs what Get and List read and one fenced write, in which the keys that were got and not written leave no trace. Where nothing is written it costs another look at those keys that are not staged and at the branch record,
-// and, if two or more of them are staged, a write that leaves these as they are.
+// It costs what Get and List read and one fenced write, in which the keys that were got and not written leave no trace. Where
+// nothing is written it costs another look at those keys that are not staged and at the branch record, and, if two or more of
+// them are staged, a write that leaves these as they are.
 func (g *Graveler) Transact(ctx context.Context, repo RepositoryID, branch BranchID, change func(ctx context.Context, tx *Transaction) error) (err error) {
 	defer g.observe("transact", time.Now(), &err)
 	err = g.onStageable(ctx, repo, branch, func(r *Repository, b *Branch) error {
@@ -53,7 +59,8 @@ func (g *Graveler) Transact(ctx context.Context, repo RepositoryID, branch Branc
 // errOvertaken: a key that a transaction has read was staged meanwhile.
 var errOvertaken = errors.New("overtaken by another write")
 
-// Transaction is what a change that Transact makes sees of a branch and does to it. It is used by one goroutine at a time, and only until the function that it was given to returns.
+// Transaction is what a change that Transact makes sees of a branch and does to it. It is used by one goroutine at a time, and
+// only until the function that it was given to returns.
 type Transaction struct {
 	view    *view
 	touched []*touch // by key
@@ -70,8 +77,9 @@ type touch struct {
 	changed bool
 }
 
-// Get returns what the branch shows for each of the keys, in their order, or what the transaction has made of it; nil where a key is absent. The keys are read in parallel, each once in a transaction. The values are the caller's.
-// An error, be it of an invalid key, ends the transaction, whatever change makes of it.
+// Get returns what the branch shows for each of the keys, in their order, or what the transaction has made of it; nil where a key
+// is absent. The keys are read in parallel, each once in a transaction. The values are the caller's. An error, be it of an
+// invalid key, ends the transaction, whatever change makes of it.
 func (tx *Transaction) Get(ctx context.Context, keys ...Key) ([]*Value, error) {
 	touches := make([]*touch, len(keys))
 	var unread []*touch
@@ -131,12 +139,15 @@ func inParallel(ctx context.Context, touches []*touch, do func(ctx context.Conte
 // Repository returns the record of the repository that the branch is of.
 func (tx *Transaction) Repository() Repository { return *tx.view.repo }
 
-// Record names the writing of the branch record that the transaction works on: it is another one after every change of the record, and a transaction takes place only while its record is the current one. So what was
-// found out after a record was first seen, and is changed only by those who change the record too (such as by ProtectBranches), still holds for a later transaction on the same record.
+// Record names the writing of the branch record that the transaction works on: it is another one after every change of the
+// record, and a transaction takes place only while its record is the current one. So what was found out after a record was first
+// seen, and is changed only by those who change the record too (such as by ProtectBranches), still holds for a later transaction
+// on the same record.
 func (tx *Transaction) Record() string { return tx.view.branch.Nonce }
 
-// List yields what the branch shows, by key, without what the transaction has changed. It is a hint: unlike what Get returns, what it yields may have changed when the transaction takes place, or while it is
-// yielded. Whoever relies on an entry, or on its absence, gets its key. An error ends the transaction.
+// List yields what the branch shows, by key, without what the transaction has changed. It is a hint: unlike what Get returns,
+// what it yields may have changed when the transaction takes place, or while it is yielded. Whoever relies on an entry, or on its
+// absence, gets its key. An error ends the transaction.
 func (tx *Transaction) List(ctx context.Context, o ListOptions) iter.Seq2[Listing, error] {
 	return sequence(func(emit func(Listing) bool) error {
 		err := tx.view.list(ctx, o.start(), o, o.limited(emit))
@@ -145,7 +156,8 @@ func (tx *Transaction) List(ctx context.Context, o ListOptions) iter.Seq2[Listin
 	})
 }
 
-// Set stages value for key when the transaction takes place. If the key was not got, it is written whatever it is by then. The value must not be modified before Transact returns.
+// Set stages value for key when the transaction takes place. If the key was not got, it is written whatever it is by then. The
+// value must not be modified before Transact returns.
 func (tx *Transaction) Set(key Key, value Value) {
 	t, _ := tx.touch(key)
 	t.value, t.changed = &value, true
@@ -177,8 +189,9 @@ func (tx *Transaction) run(ctx context.Context, change func(ctx context.Context,
 	return tx.apply(ctx, writes)
 }
 
-// write stages what the key is to be. Where it was read this depends on what was staged then: the fence proves that nothing below the token has changed, and this that nothing in it has. A key that was only read is
-// checked and not staged again as it was shown: if the head is being moved, its new tree is to show there.
+// write stages what the key is to be. Where it was read this depends on what was staged then: the fence proves that nothing below
+// the token has changed, and this that nothing in it has. A key that was only read is checked and not staged again as it was
+// shown: if the head is being moved, its new tree is to show there.
 func (t *touch) write() StagedWrite {
 	return StagedWrite{Key: t.key, Value: t.value, Conditional: t.read, If: t.found.staged.Stamp, Check: t.read && !t.changed}
 }
@@ -204,8 +217,9 @@ func (tx *Transaction) apply(ctx context.Context, writes []StagedWrite) error {
 
 // unchanged returns the outcome of an attempt that changes nothing, if all that it has read was so at one instant.
 //
-// Of what is staged, that takes one conditional write: to look twice would not do, since an entry may have changed and changed back between the looks, each time at another moment than the others. What is not staged
-// under a token later was not earlier either, since nothing leaves a token while the branch lists it.
+// Of what is staged, that takes one conditional write: to look twice would not do, since an entry may have changed and changed
+// back between the looks, each time at another moment than the others. What is not staged under a token later was not earlier
+// either, since nothing leaves a token while the branch lists it.
 func (tx *Transaction) unchanged(ctx context.Context, outcome error) error {
 	v := tx.view
 	var staged []StagedWrite

@@ -226,7 +226,8 @@ func (s *hookedGets) Get(ctx context.Context, token graveler.StagingToken, k gra
 	return s.Staging.Get(ctx, token, k)
 }
 
-// Of a and b one is there at any time. They change places, and back, between any two looks of a transaction, so that to each look they are what they were at the look before.
+// Of a and b one is there at any time. They change places, and back, between any two looks of a transaction, so that to each look
+// they are what they were at the look before.
 func TestWhatChangesAndChangesBackIsNotTakenForOneState(t *testing.T) {
 	other := newFixture(t)
 	for _, k := range []string{"a", "b"} {

@@ -21,7 +21,8 @@ type DeletedBranch struct {
 	LastMove Move
 }
 
-// ListDeletedBranches yields the branches that were deleted and can be restored, by name, those of one name in the order in which they were deleted. It reads their logs.
+// ListDeletedBranches yields the branches that were deleted and can be restored, by name, those of one name in the order in which
+// they were deleted. It reads their logs.
 func (g *Graveler) ListDeletedBranches(ctx context.Context, repo RepositoryID) iter.Seq2[DeletedBranch, error] {
 	return sequence(func(emit func(DeletedBranch) bool) error {
 		r, err := g.repository(ctx, repo)
@@ -35,8 +36,9 @@ func (g *Graveler) ListDeletedBranches(ctx context.Context, repo RepositoryID) i
 	})
 }
 
-// RestoreBranch makes a branch that was deleted again, with the head that it had: as a new branch, with a log of its own. Uncommitted changes do not come back. uid chooses
-// one of several that had the name; "" is the one that was deleted last. It returns ErrExists where the name is taken, by a tag too, and ErrBranchNotFound where no log says what the head was.
+// RestoreBranch makes a branch that was deleted again, with the head that it had: as a new branch, with a log of its own.
+// Uncommitted changes do not come back. uid chooses one of several that had the name; "" is the one that was deleted last. It
+// returns ErrExists where the name is taken, by a tag too, and ErrBranchNotFound where no log says what the head was.
 func (g *Graveler) RestoreBranch(ctx context.Context, repo RepositoryID, id BranchID, uid string) (Branch, error) {
 	if err := ValidateBranchID(id); err != nil {
 		return Branch{}, err

@@ -148,7 +148,8 @@ func (v *view) merge(ctx context.Context, from, prefix Key, items []Item, asChan
 
 // uncommitted calls emit with how the view differs from the head's tree, below prefix and from the key from on, until emit returns false.
 //
-// Two sorted streams hold the answer: how base and head differ, and what tokens and items change in the base. Where both have a key, the second has the last word.
+// Two sorted streams hold the answer: how base and head differ, and what tokens and items change in the base. Where both have a
+// key, the second has the last word.
 func (v *view) uncommitted(ctx context.Context, from, prefix Key, emit func(Diff) bool) error {
 	changes, err := v.changes(ctx, from, prefix)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"context"
 )
 
-// NewIteratorAhead is [NewIterator] for an engine that has to be waited for: once a scan has come to pages of full length, the next page is read while one is
-// handed out. That takes the memory of one page more, and read is called on another goroutine, which Close waits for; never on two at a time. What was read ahead in vain, because
-// of a seek, is thrown away.
+// NewIteratorAhead is [NewIterator] for an engine that has to be waited for: once a scan has come to pages of full length, the
+// next page is read while one is handed out. That takes the memory of one page more, and read is called on another goroutine,
+// which Close waits for; never on two at a time. What was read ahead in vain, because of a seek, is thrown away.
 func NewIteratorAhead(ctx context.Context, partition []byte, o ScanOptions, read ReadPage) Iterator {
 	a := &ahead{read: read}
 	return &aheadIterator{NewIterator(ctx, partition, o, a.page), a}

@@ -14,7 +14,8 @@ import (
 type ActionKind int
 
 const (
-	// ExpirationDays expires an object that has been current for some days, and removes a delete marker that has been for as long and is the only version.
+	// ExpirationDays expires an object that has been current for some days, and removes a delete marker that has been for as long
+	// and is the only version.
 	ExpirationDays ActionKind = iota + 1
 	// NoncurrentDays removes a version that was displaced some days ago and, where a count is given, has that many newer noncurrent ones.
 	NoncurrentDays
@@ -110,17 +111,20 @@ func (r *Rule) Actions() []Action {
 	return actions
 }
 
-// Siblings reports whether the answer for an object of that kind also depends on the other versions of its key, so that it must be asked again when one of those changes.
+// Siblings reports whether the answer for an object of that kind also depends on the other versions of its key, so that it must
+// be asked again when one of those changes.
 func (a *Action) Siblings(o ObjectKind) bool {
 	return o == Marker || a.NewerNoncurrent > 0
 }
 
-// Accepts reports whether the action is meant for o: the kind fits, and so do all predicates of the rule's filter. Whether the rule is enabled is not looked at. It costs no allocation.
+// Accepts reports whether the action is meant for o: the kind fits, and so do all predicates of the rule's filter. Whether the
+// rule is enabled is not looked at. It costs no allocation.
 func (a *Action) Accepts(o *Object) bool {
 	return a.Kind.On(o.Kind) && a.Rule.Filter.accepts(o)
 }
 
-// Applies reports whether the action is meant for o as it stands among its siblings, whose Object.Sole and Object.NewerNoncurrent must be known. Only the time is left out.
+// Applies reports whether the action is meant for o as it stands among its siblings, whose Object.Sole and Object.NewerNoncurrent
+// must be known. Only the time is left out.
 func (a *Action) Applies(o *Object) bool {
 	if !a.Accepts(o) || o.Kind == Marker && !o.Sole {
 		return false

@@ -43,7 +43,8 @@ func ParseBoundary(s string) (Boundary, error) {
 
 // Calendar is the arithmetic of days. The zero value is that of S3.
 type Calendar struct {
-	// Day is how long a day is; 0 is 24 hours, and nothing longer is allowed. Shorter days are for tests and demonstrations: there is a midnight at the end of each.
+	// Day is how long a day is; 0 is 24 hours, and nothing longer is allowed. Shorter days are for tests and demonstrations:
+	// there is a midnight at the end of each.
 	Day      time.Duration
 	Boundary Boundary
 }
@@ -74,8 +75,8 @@ func (c Calendar) Due(delay int, since time.Time) time.Time {
 	return midnight
 }
 
-// Horizon returns the latest beginning of what is due at now, so that Due(delay, since) is not after now exactly where since is not after Horizon(delay, now).
-// It may lie beyond what nanoseconds since the epoch can say (see Nanoseconds).
+// Horizon returns the latest beginning of what is due at now, so that Due(delay, since) is not after now exactly where since is
+// not after Horizon(delay, now). It may lie beyond what nanoseconds since the epoch can say (see Nanoseconds).
 func (c Calendar) Horizon(delay int, now time.Time) time.Time {
 	if c.Boundary == MidnightUTC {
 		now = now.Truncate(c.day())
@@ -99,7 +100,8 @@ func (c Calendar) add(t time.Time, days int) time.Time {
 	return time.Unix(t.Unix()+int64(days)*seconds, int64(t.Nanosecond())+int64(days)*nanoseconds).UTC()
 }
 
-// Nanoseconds returns t as nanoseconds since the epoch, as the branch log has it, or the nearest number where it lies beyond (before 1677, after 2262).
+// Nanoseconds returns t as nanoseconds since the epoch, as the branch log has it, or the nearest number where it lies beyond
+// (before 1677, after 2262).
 func Nanoseconds(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):

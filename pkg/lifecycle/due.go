@@ -4,8 +4,9 @@ package lifecycle
 
 import "time"
 
-// Due returns when a is to happen to o, by the times that o itself carries, and whether it is at all (see Action.Applies). What happens at once has been due since the
-// object came to be what it is. An object whose time is not known is never due: it could be as young as any.
+// Due returns when a is to happen to o, by the times that o itself carries, and whether it is at all (see Action.Applies). What
+// happens at once has been due since the object came to be what it is. An object whose time is not known is never due: it could
+// be as young as any.
 func Due(a *Action, o *Object, c Calendar) (time.Time, bool) {
 	if !a.Applies(o) {
 		return time.Time{}, false
@@ -33,8 +34,8 @@ type Prediction struct {
 	Rule *Rule
 }
 
-// PredictExpiry returns the earliest expiry that the enabled ones of rules ask for, of equal ones that of the first rule. All that rules can ask for on one object ends it in the same way,
-// so the earliest decides.
+// PredictExpiry returns the earliest expiry that the enabled ones of rules ask for, of equal ones that of the first rule. All
+// that rules can ask for on one object ends it in the same way, so the earliest decides.
 func PredictExpiry(rules []Rule, o *Object, c Calendar) (Prediction, bool) {
 	var first Prediction
 	found := false

@@ -9,8 +9,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// NewObject returns the object that an entry holds, without what only its siblings tell. A part of an upload is no object, and neither is an entry whose value does not fit its place: both are
-// graveler.ErrCorrupt, as data that cannot be decoded is graveler.ErrInvalidValue.
+// NewObject returns the object that an entry holds, without what only its siblings tell. A part of an upload is no object, and
+// neither is an entry whose value does not fit its place: both are graveler.ErrCorrupt, as data that cannot be decoded is
+// graveler.ErrInvalidValue.
 func NewObject(place catalog.Place, value graveler.Value, versioning catalog.Versioning) (Object, error) {
 	if place.Kind == catalog.KindUpload {
 		u, err := catalog.DecodeUpload(place, value)
@@ -47,7 +48,8 @@ func VersionObject(place catalog.Place, stored catalog.Object, versioning catalo
 	return o, nil
 }
 
-// KindAt returns the kind of the objects that entries of a kind hold, as far as their keys tell: a marker that is beside a current object is noncurrent. It is 0 for what holds none.
+// KindAt returns the kind of the objects that entries of a kind hold, as far as their keys tell: a marker that is beside a
+// current object is noncurrent. It is 0 for what holds none.
 func KindAt(kind catalog.Kind) ObjectKind {
 	switch kind {
 	case catalog.KindCurrent:

@@ -10,8 +10,9 @@ import (
 
 // ConfigError is why a configuration was refused. It wraps its code: errors.Is(err, catalog.MalformedXML).
 type ConfigError struct {
-	// Code is what S3 answers: catalog.MalformedXML for a document that does not have the form of a configuration, in JSON as well; catalog.InvalidArgument for a value that its
-	// field cannot have; catalog.InvalidRequest for fields, or a number of them, that are not allowed together.
+	// Code is what S3 answers: catalog.MalformedXML for a document that does not have the form of a configuration, in JSON as
+	// well; catalog.InvalidArgument for a value that its field cannot have; catalog.InvalidRequest for fields, or a number of
+	// them, that are not allowed together.
 	Code catalog.Code
 	// Rule is the ID of the rule at fault, or "#" and its place, counted from 1, where it has none; "" where no single rule is.
 	Rule string

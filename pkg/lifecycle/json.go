@@ -14,8 +14,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/catalog"
 )
 
-// ParseJSON reads the JSON that the tools of S3 read and write, with a list of Branches beside the Rules. It is as strict as ParseXML: names are case-sensitive, a name that is there twice is an error.
-// Every error is a *ConfigError; the code of a document that has the wrong form is MalformedXML here too.
+// ParseJSON reads the JSON that the tools of S3 read and write, with a list of Branches beside the Rules. It is as strict as
+// ParseXML: names are case-sensitive, a name that is there twice is an error. Every error is a *ConfigError; the code of a
+// document that has the wrong form is MalformedXML here too.
 func ParseJSON(data []byte) (Configuration, error) {
 	root, err := readJSON(data)
 	if err != nil {

@@ -46,7 +46,8 @@ type Object struct {
 	// Size is in bytes; 0 for delete markers and uploads.
 	Size int64
 	Tags map[string]string
-	// ContentIdentity tells one upload of an object from another, and stays the same when tags, metadata or locks are edited. For a multipart upload it is the upload's ID.
+	// ContentIdentity tells one upload of an object from another, and stays the same when tags, metadata or locks are edited. For
+	// a multipart upload it is the upload's ID.
 	ContentIdentity []byte
 	// VersionID is the version's, or the upload's.
 	VersionID    string
@@ -59,8 +60,8 @@ type Object struct {
 	// Versioning is the state of the bucket.
 	Versioning catalog.Versioning
 
-	// The siblings, which an entry alone does not tell. Sole is set where no other version of the key exists; NewerNoncurrent is how many noncurrent versions of the key are
-	// newer than this one, which is noncurrent too.
+	// The siblings, which an entry alone does not tell. Sole is set where no other version of the key exists; NewerNoncurrent is
+	// how many noncurrent versions of the key are newer than this one, which is noncurrent too.
 	Sole            bool
 	NewerNoncurrent int
 }
@@ -68,8 +69,8 @@ type Object struct {
 // Null reports whether o is the null version, which is what a bucket without versions holds as well.
 func (o *Object) Null() bool { return o.VersionID == "" || o.VersionID == "null" }
 
-// Locked reports whether a lock bars the permanent removal of o at an instant. until is when its retention ends; zero where a legal hold bars it, which ends at no known time.
-// Nothing bars the removal of a delete marker or an upload.
+// Locked reports whether a lock bars the permanent removal of o at an instant. until is when its retention ends; zero where a
+// legal hold bars it, which ends at no known time. Nothing bars the removal of a delete marker or an upload.
 func (o *Object) Locked(at time.Time) (until time.Time, locked bool) {
 	switch {
 	case o.DeleteMarker || o.Kind == Upload:

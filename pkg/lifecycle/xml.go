@@ -18,8 +18,9 @@ var namespaces = []string{"http://s3.amazonaws.com/doc/2006-03-01/", "http://doc
 
 const schemaInstance = "http://www.w3.org/2001/XMLSchema-instance"
 
-// ParseXML reads the XML of S3, and makes up an ID for each rule that has none: the same one whenever it reads the same. The elements of a structure may be in any order. Nothing is passed over: what is
-// not known, or not acted on, is an error, and so is a configuration that Validate refuses. Every error is a *ConfigError.
+// ParseXML reads the XML of S3, and makes up an ID for each rule that has none: the same one whenever it reads the same. The
+// elements of a structure may be in any order. Nothing is passed over: what is not known, or not acted on, is an error, and so is
+// a configuration that Validate refuses. Every error is a *ConfigError.
 func ParseXML(data []byte) (Configuration, error) {
 	root, err := readXML(data)
 	if err != nil {
@@ -60,7 +61,8 @@ func (e *element) writeXML(b *bytes.Buffer, f *field, attributes string) {
 	b.WriteString("</" + e.name + ">")
 }
 
-// readXML reads a document of one element. What has no meaning in a configuration, and could be mistaken to have one, is an error: attributes, other namespaces, document types.
+// readXML reads a document of one element. What has no meaning in a configuration, and could be mistaken to have one, is an
+// error: attributes, other namespaces, document types.
 func readXML(data []byte) (*element, error) {
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	var root *element

@@ -4,13 +4,15 @@ package migrate
 
 import "iter"
 
-// What is made ahead is handed over in batches of so many items, or about so many bytes: one is being made and one waits while the items of a third are worked on.
+// What is made ahead is handed over in batches of so many items, or about so many bytes: one is being made and one waits while
+// the items of a third are worked on.
 const (
 	aheadItems = 256
 	aheadBytes = 256 << 10
 )
 
-// ahead has items made on a goroutine of its own while the ones before are worked on. It ends before the loop over them does, though not before the step that it is at.
+// ahead has items made on a goroutine of its own while the ones before are worked on. It ends before the loop over them does,
+// though not before the step that it is at.
 func ahead(items iter.Seq2[*item, error]) iter.Seq2[*item, error] {
 	batches := func(yield func([]*item, error) bool) {
 		var batch []*item

@@ -29,8 +29,9 @@ var (
 	benchCommits = flag.Int("commits", 1000, "commits that benchmarks have")
 )
 
-// BenchmarkRun compares a run, and a verification, with what bounds them: COPY out of the same rows, piped into SetMany. Only what is measured side by side can be compared: run÷piped and verify÷run are ratios of rates. The memory is that of a
-// process of its own only where one engine is measured.
+// BenchmarkRun compares a run, and a verification, with what bounds them: COPY out of the same rows, piped into SetMany. Only
+// what is measured side by side can be compared: run÷piped and verify÷run are ratios of rates. The memory is that of a process of
+// its own only where one engine is measured.
 func BenchmarkRun(b *testing.B) {
 	url := testpg.Start(b).NewDatabase(b)
 	conn, err := pgx.Connect(b.Context(), url)

@@ -18,7 +18,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/migratepb"
 )
 
-// Copy copies whole repositories from one store to another, each as of one dump of it: the source may be in use. Files are copied, too. Only one process at a time may copy into a store.
+// Copy copies whole repositories from one store to another, each as of one dump of it: the source may be in use. Files are
+// copied, too. Only one process at a time may copy into a store.
 type Copy struct {
 	From, To *graveler.Graveler
 	// KV is the engine of the target. It keeps what was copied.
@@ -37,8 +38,9 @@ type CopyReport struct {
 	LeftOut              []graveler.RepositoryID // that are being created or deleted
 }
 
-// Run copies every repository that was not copied before, and has each dumped again from the target to prove that it is the same: ErrDiffers. A run that was cut off is taken up by the next one, which begins anew with the repository that was
-// under way. A repository of the target that is none of those is ErrTargetTaken. Nobody sees a repository before it is complete.
+// Run copies every repository that was not copied before, and has each dumped again from the target to prove that it is the same:
+// ErrDiffers. A run that was cut off is taken up by the next one, which begins anew with the repository that was under way. A
+// repository of the target that is none of those is ErrTargetTaken. Nobody sees a repository before it is complete.
 func (c *Copy) Run(ctx context.Context) (r CopyReport, err error) {
 	for repo, err := range c.From.ListRepositories(ctx, "") {
 		if err != nil {
@@ -64,7 +66,8 @@ func (c *Copy) Run(ctx context.Context) (r CopyReport, err error) {
 	return r, nil
 }
 
-// copyNote is what the target knows of the copy of a repository. Every write of it is conditional on the one before, so that of two processes one is told.
+// copyNote is what the target knows of the copy of a repository. Every write of it is conditional on the one before, so that of
+// two processes one is told.
 type copyNote struct {
 	migratepb.CopiedRepositoryData
 	stored kv.Predicate
@@ -130,7 +133,8 @@ func (c *Copy) repository(ctx context.Context, repo graveler.Repository) (copied
 	return true, c.load(ctx, repo, note)
 }
 
-// load dumps the repository into a load. What the dump was is noted before the load can know that it has all of it, and so before anybody sees the copy.
+// load dumps the repository into a load. What the dump was is noted before the load can know that it has all of it, and so before
+// anybody sees the copy.
 func (c *Copy) load(ctx context.Context, repo graveler.Repository, note *copyNote) error {
 	if note.Uid != "" {
 		note.EarlierUids = append(note.EarlierUids, note.Uid)

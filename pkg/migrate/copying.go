@@ -96,7 +96,8 @@ func (c *copying) copy(ctx context.Context) error {
 	return c.records().putRepository(ctx, c.note)
 }
 
-// compareTarget returns errChangedBelow unless the target has what was read and nothing else: an earlier run may have been cut off behind its last checkpoint, after rows that the source has lost since.
+// compareTarget returns errChangedBelow unless the target has what was read and nothing else: an earlier run may have been cut
+// off behind its last checkpoint, after rows that the source has lost since.
 func (c *copying) compareTarget(ctx context.Context) error {
 	repo := c.to.Repository()
 	sum := digestOf(c.origin)

@@ -83,7 +83,8 @@ func (r *running) copyRepository(ctx context.Context, reader *reader, row reposi
 	return nil
 }
 
-// checkThere makes sure that the target's block storage is the one in which earlier runs have put the files of repositories that they have completed: one root of each is enough to tell.
+// checkThere makes sure that the target's block storage is the one in which earlier runs have put the files of repositories that
+// they have completed: one root of each is enough to tell.
 func (r *running) checkThere(ctx context.Context, rows []repositoryRow) error {
 	for _, row := range rows {
 		note, err := r.records().repository(ctx, row.id)

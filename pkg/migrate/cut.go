@@ -12,7 +12,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
 )
 
-// Cutover makes the SQL side read-only to this program (see package cutover), and with back writable again. It returns the marker as it is then, nil for none. It waits for the writes under way, and may be repeated.
+// Cutover makes the SQL side read-only to this program (see package cutover), and with back writable again. It returns the marker
+// as it is then, nil for none. It waits for the writes under way, and may be repeated.
 func Cutover(ctx context.Context, url string, back bool) (m *cutover.Marker, err error) {
 	s, err := connectSource(ctx, url)
 	if err != nil {

@@ -42,7 +42,8 @@ type RepositoryDiagnosis struct {
 	Entries   uint64 `json:"entries"`
 	Files     int    `json:"files"`
 	FileBytes int64  `json:"file_bytes"`
-	// MostItems is the longest sealed list of a branch. OldestItem is by how many items, of all that were ever added to its branch, an item is the oldest one that was not folded into a tree yet.
+	// MostItems is the longest sealed list of a branch. OldestItem is by how many items, of all that were ever added to its
+	// branch, an item is the oldest one that was not folded into a tree yet.
 	MostItems  int    `json:"most_items"`
 	OldestItem uint64 `json:"oldest_item"`
 	Problem    string `json:"problem,omitempty"` // why it could not be counted

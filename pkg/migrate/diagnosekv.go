@@ -22,7 +22,8 @@ type KVDiagnosis struct {
 	Commits       int64 `json:"commits"`
 	Staged        int64 `json:"staged_entries"`
 	SealedTokens  int64 `json:"sealed_tokens"` // that branches have beside the one that is written under
-	// OrphanPartitions are those that are neither of a repository in use nor the token of a branch, and OrphanRows the rows in them. Users, groups and the like are among them.
+	// OrphanPartitions are those that are neither of a repository in use nor the token of a branch, and OrphanRows the rows in
+	// them. Users, groups and the like are among them.
 	OrphanPartitions int64  `json:"orphan_partitions"`
 	OrphanRows       int64  `json:"orphan_rows"`
 	DanglingHeads    int64  `json:"dangling_heads"` // branches whose commit does not exist

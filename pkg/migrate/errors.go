@@ -32,7 +32,8 @@ var (
 	ErrDiffers = errors.New("the sides differ")
 	// ErrNotCutOver: files are to be taken over from tables that may still be written.
 	ErrNotCutOver = errors.New("its files cannot be taken over before the tables are cut over")
-	// ErrSealed: a branch has uncommitted changes that this program's SQL store has sealed, so that its token alone does not say what the branch shows.
+	// ErrSealed: a branch has uncommitted changes that this program's SQL store has sealed, so that its token alone does not say
+	// what the branch shows.
 	ErrSealed = errors.New("sealed uncommitted changes: commit or reset them first, or carry the store over with 'moraine copy'")
 	// ErrSharedNamespace: two repositories of lakeFS have one storage namespace, so that nobody could tell whose the objects in it are.
 	ErrSharedNamespace = errors.New("two repositories have one storage namespace")

@@ -31,8 +31,10 @@ type historyCommit struct {
 // noteRow is told of a row that cannot be carried over. It returns an error to stop there.
 type noteRow func(*RowError) error
 
-// readHistory makes the graph of rows, which come in any order, and works out generations and log times: creation dates that are no later than began, moved on where they would not be later than those of the parents. What is wrong is noted; the
-// rows are as good as not there then, if whoever is told wants to go on. With trees it remembers the metaranges, which take about 100 bytes each.
+// readHistory makes the graph of rows, which come in any order, and works out generations and log times: creation dates that are
+// no later than began, moved on where they would not be later than those of the parents. What is wrong is noted; the rows are as
+// good as not there then, if whoever is told wants to go on. With trees it remembers the metaranges, which take about 100 bytes
+// each.
 func readHistory(rows iter.Seq2[commitRow, error], began int64, trees bool, bad func(id string, reason error) error) (*history, error) {
 	h := &history{}
 	places := map[string]int32{}
@@ -177,8 +179,9 @@ func (h *history) date(start int32) int32 {
 	return cyclic
 }
 
-// logs says where the logs of branches begin. A commit is in one log only, along first parents: in that of the branch that comes first; the log of another begins with the creation of the branch on such a commit. So all logs together are no longer
-// than the history and the branches. heads are in the order in which branches come; what is returned is for each where its log begins.
+// logs says where the logs of branches begin. A commit is in one log only, along first parents: in that of the branch that comes
+// first; the log of another begins with the creation of the branch on such a commit. So all logs together are no longer than the
+// history and the branches. heads are in the order in which branches come; what is returned is for each where its log begins.
 func (h *history) logs(heads []int32) []int32 {
 	taken := make([]bool, len(h.commits))
 	starts := make([]int32, len(heads))

@@ -10,7 +10,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// kind is a kind of item. Items of a repository come by kind, except that the branches come one after another, each with its log and what is staged on it.
+// kind is a kind of item. Items of a repository come by kind, except that the branches come one after another, each with its log
+// and what is staged on it.
 type kind int
 
 const (

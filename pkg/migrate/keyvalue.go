@@ -62,7 +62,8 @@ const protectionKey = "settings/protected_branches"
 // globSigns mean something in lakeFS's patterns, and nothing in ours, which would protect other branches, or none.
 const globSigns = `[]{}\`
 
-// ourPatterns returns the patterns of ours that match together what one of lakeFS matches, and false where there are none. Alternatives of plain text, such as in rel-{1,2}, become several patterns; alternatives in others, or empty ones, do not.
+// ourPatterns returns the patterns of ours that match together what one of lakeFS matches, and false where there are none.
+// Alternatives of plain text, such as in rel-{1,2}, become several patterns; alternatives in others, or empty ones, do not.
 func ourPatterns(pattern string) ([]string, bool) {
 	before, rest, found := strings.Cut(pattern, "{")
 	if !found {

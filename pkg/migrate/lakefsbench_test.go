@@ -29,7 +29,8 @@ var (
 	lakeRaggedness = flag.Int("lake-raggedness", 5000, "entries of a range there")
 )
 
-// BenchmarkRunOfLakeFS compares a run with what bounds the conversion of trees: reading every range of the source once, and writing all of their entries as one stream. run÷once is a ratio of rates; records are those of the distinct ranges.
+// BenchmarkRunOfLakeFS compares a run with what bounds the conversion of trees: reading every range of the source once, and
+// writing all of their entries as one stream. run÷once is a ratio of rates; records are those of the distinct ranges.
 func BenchmarkRunOfLakeFS(b *testing.B) {
 	l := emptyLake(b)
 	storage, err := local.OpenDir(filepath.Join(l.dir, "large"), block.OpenOptions{})

@@ -10,7 +10,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// layout is how a deployment keeps its rows: in tables (tables.go), or as keys and values (keyvalue.go). It reads them over one connection, and so one thing at a time.
+// layout is how a deployment keeps its rows: in tables (tables.go), or as keys and values (keyvalue.go). It reads them over one
+// connection, and so one thing at a time.
 type layout interface {
 	rowReader
 	surveyor

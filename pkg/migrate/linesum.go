@@ -8,8 +8,9 @@ import (
 	"encoding/binary"
 )
 
-// lineSum is a writer that adds up the hashes of the lines of a dump, whatever their order: a dump of a repository that is in use has the commits made meanwhile at the end. The first line, which says which repository it is, and the last one, which
-// has the checksum of all, do not count.
+// lineSum is a writer that adds up the hashes of the lines of a dump, whatever their order: a dump of a repository that is in use
+// has the commits made meanwhile at the end. The first line, which says which repository it is, and the last one, which has the
+// checksum of all, do not count.
 type lineSum struct {
 	sum     [4]uint64
 	lines   int

@@ -76,7 +76,8 @@ func (l *losses) add(ctx context.Context, file Lost, err error) error {
 	return nil
 }
 
-// losses returns what an earlier run has left out. If some of it need not, or may not, be left out any more, what that run has made must be made anew.
+// losses returns what an earlier run has left out. If some of it need not, or may not, be left out any more, what that run has
+// made must be made anew.
 func (c *copying) losses(ctx context.Context) (*losses, error) {
 	files, err := c.records().losses(ctx, c.note.Uid)
 	if err != nil {

@@ -14,24 +14,32 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Migration moves the tables of one PostgreSQL database into one store. It holds no connection between calls, and its methods may be called from different processes and machines.
+// Migration moves the tables of one PostgreSQL database into one store. It holds no connection between calls, and its methods may
+// be called from different processes and machines.
 type Migration struct {
-	// Source is the URL of the database: postgres: or sql+postgres: for tables, lakefs+postgres: for what lakeFS keeps, in tables or as keys and values. Nothing is ever written there, but for the marker of package cutover.
+	// Source is the URL of the database: postgres: or sql+postgres: for tables, lakefs+postgres: for what lakeFS keeps, in tables
+	// or as keys and values. Nothing is ever written there, but for the marker of package cutover.
 	Source string
-	// SourceBlocks is where the range files of lakeFS are: the URL of a folder in which each namespace has the place that it has behind its "://". "": where the namespaces say. BlockEngines are what these URLs may name.
+	// SourceBlocks is where the range files of lakeFS are: the URL of a folder in which each namespace has the place that it has
+	// behind its "://". "": where the namespaces say. BlockEngines are what these URLs may name.
 	SourceBlocks string
 	BlockEngines block.Engines
-	// AllowMissing leaves range files of lakeFS that are missing or damaged out, and their entries with them; of a metarange all of its tree. What is lost is noted in the target: see Status. Otherwise a run stops there.
+	// AllowMissing leaves range files of lakeFS that are missing or damaged out, and their entries with them; of a metarange all
+	// of its tree. What is lost is noted in the target: see Status. Otherwise a run stops there.
 	AllowMissing bool
-	// AllLost are the repositories of lakeFS of which AllowMissing may find no file at all. Others of which there is none are refused: the files are rather elsewhere.
+	// AllLost are the repositories of lakeFS of which AllowMissing may find no file at all. Others of which there is none are
+	// refused: the files are rather elsewhere.
 	AllLost []string
 	// KV is the target, and Graveler the versioned store on it.
 	KV       kv.Store
 	Graveler *graveler.Graveler
-	// OpenTarget, if it is not nil, makes the target: Run calls it once its plan is accepted, and goes on with what it returns, which stays the caller's to close. Until then KV and Graveler stand for the target, and are only read. So a run that is refused leaves nothing behind.
+	// OpenTarget, if it is not nil, makes the target: Run calls it once its plan is accepted, and goes on with what it returns,
+	// which stays the caller's to close. Until then KV and Graveler stand for the target, and are only read. So a run that is
+	// refused leaves nothing behind.
 	OpenTarget func(ctx context.Context) (kv.Store, *graveler.Graveler, error)
-	// InPlace leaves the range files of each repository where they are; they belong to the target from then on, which removes what it needs no more. That is only for tables that were cut over: ErrNotCutOver. Otherwise they are copied
-	// into a folder of the repository's own, and both sides live on side by side.
+	// InPlace leaves the range files of each repository where they are; they belong to the target from then on, which removes
+	// what it needs no more. That is only for tables that were cut over: ErrNotCutOver. Otherwise they are copied into a folder
+	// of the repository's own, and both sides live on side by side.
 	InPlace bool
 	// Formats read the trees of repositories whose metaranges are not Moraine's own files. That of lakeFS need not be among them.
 	Formats []KnownFormat
@@ -46,7 +54,8 @@ type Migration struct {
 
 // Progress says how far a run has come.
 type Progress struct {
-	// Rows are those of commits, tags, branches and staged entries that are done, and the trees that were converted, of all in the source that are to be carried over.
+	// Rows are those of commits, tags, branches and staged entries that are done, and the trees that were converted, of all in
+	// the source that are to be carried over.
 	Rows, Of int64
 	// Repositories are those that are done, of all.
 	Repositories, OfRepositories int

@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// The oracle knows what the tables mean, and nothing of the code under test: it reads whole tables into maps, and works out by brute force what every read is to give.
+// The oracle knows what the tables mean, and nothing of the code under test: it reads whole tables into maps, and works out by
+// brute force what every read is to give.
 
 type oldRepository struct {
 	namespace, defaultBranch string

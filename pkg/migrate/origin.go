@@ -38,7 +38,8 @@ type originBranch struct {
 	head, start int32 // where its log begins and ends, in the history
 }
 
-// openOrigin reads the branches of a repository, and makes its graph of rows, which come in any order. What is wrong is noted, and left out if note wants to go on.
+// openOrigin reads the branches of a repository, and makes its graph of rows, which come in any order. What is wrong is noted,
+// and left out if note wants to go on.
 func (m *Migration) openOrigin(ctx context.Context, s *source, r *reader, row repositoryRow, commits iter.Seq2[commitRow, error], began int64, note noteRow) (*origin, error) {
 	emptyTree := m.emptyTree()
 	o := &origin{reader: r, repositoryRow: row, began: began, value: stagedRow.entry, tree: func(_ int32, metarange string) (graveler.MetaRangeID, error) {
@@ -151,7 +152,8 @@ func (o *origin) startLogs() {
 	}
 }
 
-// items yields all that the repository has. The first row that cannot be carried over is the last thing that it yields, as an error. What it yields may be kept.
+// items yields all that the repository has. The first row that cannot be carried over is the last thing that it yields, as an
+// error. What it yields may be kept.
 func (o *origin) items(ctx context.Context) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
 		for _, part := range []func(context.Context, func(*item) bool) error{o.settingItems, o.tagItems, o.commitItems, o.branchItems} {

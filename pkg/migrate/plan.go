@@ -20,18 +20,22 @@ type Plan struct {
 	Rows          int64 // to carry over
 	RowsThere     int64 // of repositories that an earlier run has carried over
 	Bytes         int64 // that the tables and their indexes take
-	// Estimate is how long a run may take on a machine of its own, at rates that were measured on a small one (see docs/migration.md); the time for reading range files is not in it.
+	// Estimate is how long a run may take on a machine of its own, at rates that were measured on a small one (see
+	// docs/migration.md); the time for reading range files is not in it.
 	Estimate time.Duration
 	// Problems are what a run refuses, the first of each kind; MoreProblems is how many there are besides.
 	Problems     []error
 	MoreProblems int
-	// Left is what is left behind: staged entries of tokens that no branch has, rows of repositories that do not exist, and what this program's own SQL store has in tables beside the old ones; MoreLeft is how many owners there are besides.
+	// Left is what is left behind: staged entries of tokens that no branch has, rows of repositories that do not exist, and what
+	// this program's own SQL store has in tables beside the old ones; MoreLeft is how many owners there are besides.
 	Left     []LeftBehind
 	MoreLeft int
-	// Lost are files that are missing or damaged, and that a run with AllowMissing goes on without, as far as the plan has found them: it reads the metaranges, and looks which ranges there are.
+	// Lost are files that are missing or damaged, and that a run with AllowMissing goes on without, as far as the plan has found
+	// them: it reads the metaranges, and looks which ranges there are.
 	Lost     []Lost
 	MoreLost int
-	// Unlisted are repositories of lakeFS that have too many trees to look at all of them: those that branches and tags show were looked at, and it is not known whether files of others are missing or of none.
+	// Unlisted are repositories of lakeFS that have too many trees to look at all of them: those that branches and tags show were
+	// looked at, and it is not known whether files of others are missing or of none.
 	Unlisted []string
 	// Bare are repositories without commits and branches that are not there yet, which are given an empty first commit.
 	Bare []string
@@ -113,8 +117,10 @@ func (p *Plan) leave(l LeftBehind) {
 	p.MoreLeft++
 }
 
-// Plan reads all of the source but what is staged, which the database is asked about, and the roots of the trees that branches and tags show; of a source of lakeFS it looks at all trees, as far as what ranges they have. It writes nothing. An
-// error means that the source or the target cannot be read, or that the tables are none that this program knows; everything else is in the plan.
+// Plan reads all of the source but what is staged, which the database is asked about, and the roots of the trees that branches
+// and tags show; of a source of lakeFS it looks at all trees, as far as what ranges they have. It writes nothing. An error means
+// that the source or the target cannot be read, or that the tables are none that this program knows; everything else is in the
+// plan.
 func (m *Migration) Plan(ctx context.Context) (Plan, error) {
 	s, err := m.openSource(ctx)
 	if err != nil {

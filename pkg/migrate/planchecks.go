@@ -69,8 +69,9 @@ func (p *planning) repository(ctx context.Context, row repositoryRow) error {
 	return nil
 }
 
-// inTarget reports what earlier runs have brought of a repository, and returns ErrTargetTaken where the target has one of that name which this migration did not bring there. One in deletion is nobody's, and one in creation may be what an earlier run
-// had sent last, which came late: whoever begins a repository of the name waits for the end of either.
+// inTarget reports what earlier runs have brought of a repository, and returns ErrTargetTaken where the target has one of that
+// name which this migration did not bring there. One in deletion is nobody's, and one in creation may be what an earlier run had
+// sent last, which came late: whoever begins a repository of the name waits for the end of either.
 func (p *planning) inTarget(ctx context.Context, id string) (there, begun bool, err error) {
 	stored, err := p.refs().GetRepository(ctx, graveler.RepositoryID(id))
 	if errors.Is(err, graveler.ErrRepositoryNotFound) {
@@ -206,7 +207,8 @@ func (p *planning) leftBehind(ctx context.Context) error {
 	return nil
 }
 
-// stagedRows has the database look for staged rows that cannot be carried over, and for branches that show more than what is staged under their tokens.
+// stagedRows has the database look for staged rows that cannot be carried over, and for branches that show more than what is
+// staged under their tokens.
 func (p *planning) stagedRows(ctx context.Context) error {
 	valueBytes := graveler.MaxValueBytes
 	if p.source.lakeFS {

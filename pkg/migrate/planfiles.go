@@ -13,7 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
 )
 
-// A plan looks at all trees of a repository if these have at most so many metaranges and ranges. Otherwise it looks at those that branches and tags show.
+// A plan looks at all trees of a repository if these have at most so many metaranges and ranges. Otherwise it looks at those that
+// branches and tags show.
 const (
 	plannedTrees  = 10_000
 	plannedRanges = 1 << 20
@@ -197,7 +198,8 @@ func (f *planFiles) report(ctx context.Context) error {
 	return nil
 }
 
-// nothing refuses a repository of which no file is there, unless it was said to have lost them all: they are rather in another place. One that cannot be opened was noted with each file.
+// nothing refuses a repository of which no file is there, unless it was said to have lost them all: they are rather in another
+// place. One that cannot be opened was noted with each file.
 func (f *planFiles) nothing(ctx context.Context) (bool, error) {
 	if f.sound > 0 || f.AllowMissing && slices.Contains(f.AllLost, f.origin.id) {
 		return false, nil

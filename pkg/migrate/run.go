@@ -26,11 +26,14 @@ type Report struct {
 	Lost         []Lost // files that were left out, of all repositories that are complete
 }
 
-// Run carries over every repository of the source that is not yet complete in the target, as of one instant. It plans first, and refuses what the plan finds (Plan.Err) before it writes anything. Nobody sees a repository before it is complete and
-// proven (see graveler.Loading).
+// Run carries over every repository of the source that is not yet complete in the target, as of one instant. It plans first, and
+// refuses what the plan finds (Plan.Err) before it writes anything. Nobody sees a repository before it is complete and proven
+// (see graveler.Loading).
 //
-// A run that was cut off, or stopped by an error, is taken up by the next one: repositories that are complete stay as they are; one that is not goes on behind the last row that was noted as durable, if the rows before that are the same in the
-// source as of now. If they are not, what is there is removed and the repository begun anew: each repository is a copy of one instant. Repositories that the source does not have any more, and that were not complete, are removed too.
+// A run that was cut off, or stopped by an error, is taken up by the next one: repositories that are complete stay as they are;
+// one that is not goes on behind the last row that was noted as durable, if the rows before that are the same in the source as of
+// now. If they are not, what is there is removed and the repository begun anew: each repository is a copy of one instant.
+// Repositories that the source does not have any more, and that were not complete, are removed too.
 //
 // Another run of the same migration is refused with ErrRunning.
 func (m *Migration) Run(ctx context.Context) (Report, error) {

@@ -143,7 +143,8 @@ func (s *source) checkSchema(ctx context.Context) error {
 		if s.lakeFS {
 			prefix, s.name = "lakefs:", "lakeFS, "+s.name // the same tables become something else
 		}
-		// The server, the database and the table in it. A name alone could be that of another, and numbers those of another server that was set up by the same script.
+		// The server, the database and the table in it. A name alone could be that of another, and numbers those of another
+		// server that was set up by the same script.
 		const which = `SELECT format('%s%s:%s:%s:%s', $1::text, current_database(), (SELECT system_identifier FROM pg_control_system()),
 			(SELECT oid FROM pg_database WHERE datname = current_database()), to_regclass($2)::oid)`
 		return wrapf(s.main.conn.QueryRow(ctx, which, prefix, found.table).Scan(&s.id), "ask which database it is")

@@ -45,7 +45,8 @@ func (t tables) hasKey(ctx context.Context, tokens []string, key []byte) (has bo
 	return has, wrapf(err, "look into %s", stagingTable)
 }
 
-// leftBehind counts what nothing refers to, and what the SQL store of this program keeps in tables of its own, which a migration does not carry over (a copy does).
+// leftBehind counts what nothing refers to, and what the SQL store of this program keeps in tables of its own, which a migration
+// does not carry over (a copy does).
 func (t tables) leftBehind(ctx context.Context, _ func(string) bool) iter.Seq2[LeftBehind, error] {
 	return func(yield func(LeftBehind, error) bool) {
 		type counted struct{ table, what, sql string }
@@ -122,7 +123,8 @@ func (t tables) unreadable(ctx context.Context) iter.Seq2[*RowError, error] {
 	}
 }
 
-// shownTrees returns the metaranges that branches and tags of a repository show, but for the empty one, and anyTree some metarange of it, "" where it has none.
+// shownTrees returns the metaranges that branches and tags of a repository show, but for the empty one, and anyTree some
+// metarange of it, "" where it has none.
 func (t tables) shownTrees(ctx context.Context, repo string) (trees []string, err error) {
 	const shown = `SELECT DISTINCT c.meta_range_id FROM graveler_commits c WHERE c.repository_id = $1 AND c.meta_range_id <> '' AND c.id IN (
 		SELECT commit_id FROM graveler_branches WHERE repository_id = $1 UNION SELECT commit_id FROM graveler_tags WHERE repository_id = $1) ORDER BY 1`

@@ -10,7 +10,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// targetItems yields all that a repository of the target has, in the order of origin.items, as it is stored. What has come about since the migration is among it.
+// targetItems yields all that a repository of the target has, in the order of origin.items, as it is stored. What has come about
+// since the migration is among it.
 func (m *Migration) targetItems(ctx context.Context, repo *graveler.Repository) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
 		for _, part := range []func(context.Context, *graveler.Repository, func(*item) bool) error{m.targetSettings, m.targetTags, m.targetCommits, m.targetBranches} {

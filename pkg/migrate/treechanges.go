@@ -81,7 +81,8 @@ func (s *steps) leave() error {
 // errStopped ends a walk that its caller wants no more of.
 var errStopped = errors.New("stopped")
 
-// newEntries gives the entries of a span in the new tree, by key, and the ranges of which the source has the file no more, if it goes on behind these.
+// newEntries gives the entries of a span in the new tree, by key, and the ranges of which the source has the file no more, if it
+// goes on behind these.
 func (r *treeReader) newEntries(s *steps, sp span, emit func(graveler.Entry) error, unread func(Range, error) error) error {
 	for _, changed := range sp.ranges {
 		if changed.from == noTree {

@@ -12,9 +12,11 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// TreeFormat reads trees whose files are not Moraine's own. As with ours a metarange names ranges, which hold entries, and equal IDs are equal contents. It is called from several goroutines.
+// TreeFormat reads trees whose files are not Moraine's own. As with ours a metarange names ranges, which hold entries, and equal
+// IDs are equal contents. It is called from several goroutines.
 type TreeFormat interface {
-	// Ranges returns the ranges of a tree, by key. A file that is missing or not what its ID says is graveler.ErrCorrupt, here and below; the error names it.
+	// Ranges returns the ranges of a tree, by key. A file that is missing or not what its ID says is graveler.ErrCorrupt, here
+	// and below; the error names it.
 	Ranges(ctx context.Context, namespace, metarange string) ([]Range, error)
 	// Entries returns the entries of a range, by key, after making sure that they are those that the range has.
 	Entries(ctx context.Context, namespace string, r Range) ([]graveler.Entry, error)
@@ -44,7 +46,8 @@ func (r Range) same(o Range) bool {
 // converts reports whether trees of the source may have to be converted.
 func (m *Migration) converts(s *source) bool { return s.trees != nil || len(m.Formats) > 0 }
 
-// formatOf says who reads the trees of a repository, by one of its metaranges; nil: they are Moraine's own files. What lakeFS keeps is never asked for here.
+// formatOf says who reads the trees of a repository, by one of its metaranges; nil: they are Moraine's own files. What lakeFS
+// keeps is never asked for here.
 func (m *Migration) formatOf(ctx context.Context, namespace, metarange string) (TreeFormat, error) {
 	err := m.Graveler.CheckRoot(ctx, namespace, graveler.MetaRangeID(metarange))
 	if err == nil {

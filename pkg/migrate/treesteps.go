@@ -24,8 +24,10 @@ const (
 	listedRanges = 1 << 18
 )
 
-// treeSteps reads the trees of a repository in the order of their commits' generations, each by how its list of ranges differs from that of the main parent's tree. A range that two lists have is in neither case looked into, and one that another tree has
-// which came before is not read again, if their metaranges say the same of it; so every range is read once, however many trees have it, unless there are more than knownRanges.
+// treeSteps reads the trees of a repository in the order of their commits' generations, each by how its list of ranges differs
+// from that of the main parent's tree. A range that two lists have is in neither case looked into, and one that another tree has
+// which came before is not read again, if their metaranges say the same of it; so every range is read once, however many trees
+// have it, unless there are more than knownRanges.
 type treeSteps struct {
 	format    TreeFormat
 	namespace string
@@ -168,7 +170,8 @@ func (c *treeChange) toRead() (ranges []Range) {
 	return ranges
 }
 
-// baseOf returns the tree that a commit's tree is compared with, and its ranges: that of the main parent, or the one without entries, where the parent's is absent, or nobody can tell any more which ranges it has.
+// baseOf returns the tree that a commit's tree is compared with, and its ranges: that of the main parent, or the one without
+// entries, where the parent's is absent, or nobody can tell any more which ranges it has.
 func (s *treeSteps) baseOf(ctx context.Context, commit int32) (int32, []Range, error) {
 	base := s.history.treeOf(s.history.mainParent(commit))
 	if base == noTree || s.absent != nil && s.absent[base] || s.lost.has(s.history.metaranges[base]) {
@@ -236,7 +239,8 @@ func (s *treeSteps) recall(ctx context.Context) error {
 	return nil
 }
 
-// spansOf compares two lists of ranges. Ranges of one list do not overlap, and equal ones have equal keys; so a range that both have divides what is before it from what is behind it.
+// spansOf compares two lists of ranges. Ranges of one list do not overlap, and equal ones have equal keys; so a range that both
+// have divides what is before it from what is behind it.
 func spansOf(before, after []Range) (spans []span) {
 	add := func(r Range, isNew bool) {
 		if n := len(spans); n == 0 || bytes.Compare(spans[n-1].last, r.First) < 0 {

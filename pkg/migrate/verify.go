@@ -62,8 +62,10 @@ func (d Difference) String() string {
 // shownDifferences is how many differences of a repository are named.
 const shownDifferences = 10
 
-// Verify reads the source as of now and the target side by side and compares them row by row: repositories, tags, commits as they should have become, branches with their logs, and what is staged on them, byte by byte; and of trees that were converted every entry. What was written on either side
-// since the migration is a difference. It writes nothing. ErrNotMigrated means that the target has nothing of this source; differences are no error of it: see Verified.Err.
+// Verify reads the source as of now and the target side by side and compares them row by row: repositories, tags, commits as they
+// should have become, branches with their logs, and what is staged on them, byte by byte; and of trees that were converted every
+// entry. What was written on either side since the migration is a difference. It writes nothing. ErrNotMigrated means that the
+// target has nothing of this source; differences are no error of it: see Verified.Err.
 func (m *Migration) Verify(ctx context.Context) (Verified, error) {
 	s, err := m.openSource(ctx)
 	if err != nil {

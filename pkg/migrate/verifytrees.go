@@ -16,13 +16,15 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// CommittedEntries is the kind of what is compared of trees that were converted: entries, wherever the tree of a commit differs from that of its main parent.
+// CommittedEntries is the kind of what is compared of trees that were converted: entries, wherever the tree of a commit differs
+// from that of its main parent.
 const CommittedEntries = "committed entries"
 
 // verifyingTrees compares the trees of a repository that were converted with those of the source, entry by entry.
 //
-// Each tree is compared with that of its commit's main parent on both sides: where the lists of ranges of the source differ, the target must have the entries of the ranges, and nothing else; everywhere else its trees must not differ, by identity. So if the parent's
-// tree is that of the source this one is, too, and nothing that did not change is read twice.
+// Each tree is compared with that of its commit's main parent on both sides: where the lists of ranges of the source differ, the
+// target must have the entries of the ranges, and nothing else; everywhere else its trees must not differ, by identity. So if the
+// parent's tree is that of the source this one is, too, and nothing that did not change is read twice.
 type verifyingTrees struct {
 	*verifying
 	treeReader
@@ -181,7 +183,8 @@ func (t *verifyingTrees) span(c *comparing, change *treeChange, s *steps, sp spa
 	return err
 }
 
-// differFrom notes a difference in the tree of a commit, at a key or, if that is nil, in the whole of it. The digests cannot be the same then, whatever was read on both sides.
+// differFrom notes a difference in the tree of a commit, at a key or, if that is nil, in the whole of it. The digests cannot be
+// the same then, whatever was read on both sides.
 func (t *verifyingTrees) differFrom(c *comparing, commit graveler.CommitID, key []byte, what string) {
 	name := string(commit)
 	if key != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// address is what an argument names: a repository, a ref in it, or keys in the ref. A repository's name has no slash, and a ref ends at the first colon.
+// address is what an argument names: a repository, a ref in it, or keys in the ref. A repository's name has no slash, and a ref
+// ends at the first colon.
 type address struct {
 	repo graveler.RepositoryID
 	ref  string // a ref expression

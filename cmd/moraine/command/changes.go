@@ -82,7 +82,8 @@ func parseWindow(after, until string, now time.Time) (from, to int64, err error)
 	return from, to, err
 }
 
-// parseInstant reads a time, or how long ago it was, as nanoseconds since the epoch. What is too far away for these is as good as the nearest that is not.
+// parseInstant reads a time, or how long ago it was, as nanoseconds since the epoch. What is too far away for these is as good as
+// the nearest that is not.
 func parseInstant(text string, now time.Time) (int64, error) {
 	t, err := parseMoment(text, now)
 	if err != nil {

@@ -2,12 +2,13 @@
 
 // Package command is the command line of a Moraine store: the tree of commands, and [Run], which executes one of them within this process.
 //
-// A command turns its arguments into calls of the packages below and prints what they return; it has no logic of its own. There is one file per group of
-// commands. The rest is what they share: address.go reads how repositories, refs and entries are named, store.go opens the store,
-// output.go and format.go print, errors.go says what an error means for the exit code and what may help.
+// A command turns its arguments into calls of the packages below and prints what they return; it has no logic of its own. There
+// is one file per group of commands. The rest is what they share: address.go reads how repositories, refs and entries are named,
+// store.go opens the store, output.go and format.go print, errors.go says what an error means for the exit code and what may
+// help.
 //
-// Results go to standard output: text for people, or one JSON object per line, whose fields keep their names and meaning between versions. Everything else
-// goes to standard error; an error is exactly one line there.
+// Results go to standard output: text for people, or one JSON object per line, whose fields keep their names and meaning between
+// versions. Everything else goes to standard error; an error is exactly one line there.
 package command
 
 import (
@@ -57,15 +58,16 @@ type app struct {
 	started        bool     // the command line was understood
 }
 
-// Main is the whole program: it executes the command line of this process, and ends it. A signal ends the command in good order, a second one at once. A program of somebody else who has back ends of his own
-// names them; nil: there are none.
+// Main is the whole program: it executes the command line of this process, and ends it. A signal ends the command in good order,
+// a second one at once. A program of somebody else who has back ends of his own names them; nil: there are none.
 func Main(own Backends) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(Run(ctx, own, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Run executes the command line args, which begin after the program's name, and returns the exit code. When ctx is cancelled the command ends early and says so.
+// Run executes the command line args, which begin after the program's name, and returns the exit code. When ctx is cancelled the
+// command ends early and says so.
 func Run(ctx context.Context, own Backends, args []string, stdout, stderr io.Writer) int {
 	err := execute(ctx, own, args, os.Stdin, stdout, stderr)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// valueView is the value of an entry in JSON. Data that is no object, since another program than this one may keep other things in entries, is there as it is.
+// valueView is the value of an entry in JSON. Data that is no object, since another program than this one may keep other things
+// in entries, is there as it is.
 type valueView struct {
 	Identity string `json:"identity"`
 	*objectView

@@ -30,7 +30,8 @@ const (
 	exitConflict = 4
 )
 
-// exitCodes says what an error is to whoever called the command. The first that matches counts, so that damage does not pass for what is merely not found.
+// exitCodes says what an error is to whoever called the command. The first that matches counts, so that damage does not pass for
+// what is merely not found.
 func exitCodes() []struct {
 	err  error
 	code int

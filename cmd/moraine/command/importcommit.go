@@ -37,7 +37,8 @@ func (a *app) importCommit(ctx context.Context, s *moraine.Store, at address, f 
 	return c.ID, unmoved(err, "", "")
 }
 
-// checkVersions refuses to import where that would destroy versions, or overlook locks: an import writes entries as they are, in the place of those that there were.
+// checkVersions refuses to import where that would destroy versions, or overlook locks: an import writes entries as they are, in
+// the place of those that there were.
 func checkVersions(ctx context.Context, s *moraine.Store, at address, f importFlags) error {
 	c, err := objectsOf(s)
 	if err != nil {
@@ -73,7 +74,8 @@ func checkedAtEnd(entries iter.Seq2[graveler.Entry, error], check func() error) 
 	}
 }
 
-// replaced returns the prefixes of what an import below a prefix replaces: for the empty prefix those of all keys but the reserved ones, which belong to layers above.
+// replaced returns the prefixes of what an import below a prefix replaces: for the empty prefix those of all keys but the
+// reserved ones, which belong to layers above.
 func replaced(prefix graveler.Key) (prefixes []graveler.Key) {
 	if len(prefix) > 0 {
 		return []graveler.Key{prefix}

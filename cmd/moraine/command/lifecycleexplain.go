@@ -171,7 +171,8 @@ type explanation struct {
 	since  time.Time
 }
 
-// explanations are those of all objects; of each first what will happen, the earliest before the others. Unless they are wanted, actions are left out that are about objects of other kinds, but for an object that has no others.
+// explanations are those of all objects; of each first what will happen, the earliest before the others. Unless they are wanted,
+// actions are left out that are about objects of other kinds, but for an object that has no others.
 func explanations(all []dailyrun.Explanation, every bool) (rows []explanation) {
 	for _, x := range all {
 		from := len(rows)

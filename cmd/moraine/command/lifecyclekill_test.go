@@ -21,7 +21,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
 )
 
-// killed is a store on disk whose passes are killed: some buckets, with and without versions, whose objects below due/ go after a day, those below later/ after three, and all others never.
+// killed is a store on disk whose passes are killed: some buckets, with and without versions, whose objects below due/ go after a
+// day, those below later/ after three, and all others never.
 type killed struct {
 	*testing.T
 	dir   string
@@ -123,7 +124,8 @@ func (k *killed) pass(ahead string, after time.Duration) (ended bool) {
 	return false
 }
 
-// The command is killed at any time of a pass, again and again. Whenever it stops nothing has gone that is not due, and when a pass ends by itself everything that was due has gone; the store is whole.
+// The command is killed at any time of a pass, again and again. Whenever it stops nothing has gone that is not due, and when a
+// pass ends by itself everything that was due has gone; the store is whole.
 func TestAPassThatIsKilledAnywhereRemovesWhatIsDueAndNothingElse(t *testing.T) {
 	k := newKilled(t)
 	seed := rand.Uint64()

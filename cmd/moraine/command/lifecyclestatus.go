@@ -57,7 +57,8 @@ func thenError[T any](items []T, err error) iter.Seq2[T, error] {
 	}
 }
 
-// statusRow is a lane in one shard, or in several that are in one state. Without shards it is about the branch: that passes leave it out, or that something is in the way of what no lane does.
+// statusRow is a lane in one shard, or in several that are in one state. Without shards it is about the branch: that passes leave
+// it out, or that something is in the way of what no lane does.
 type statusRow struct {
 	source dailyrun.SourceStatus
 	lane   dailyrun.LaneStatus

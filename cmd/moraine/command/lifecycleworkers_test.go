@@ -177,7 +177,8 @@ func (w *workers) holders() map[string][]int {
 	return holders
 }
 
-// One of two workers is killed in the middle of a pass. What it has removed stays removed and is removed by nobody again, what is of the other's shards goes at once, and the rest when the other has taken over.
+// One of two workers is killed in the middle of a pass. What it has removed stays removed and is removed by nobody again, what is
+// of the other's shards goes at once, and the rest when the other has taken over.
 func TestOfTwoWorkersOneIsKilledAndTheOtherDoesTheRest(t *testing.T) {
 	if os.Getenv("MORAINE_NIGHTLY") == "" {
 		t.Skip("leases last a minute, and are waited for: by night (by day the package cluster has such processes with shorter ones)")

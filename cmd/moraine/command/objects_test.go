@@ -121,7 +121,8 @@ func TestAnImportHeedsVersioningThatIsEnabledWhileItReads(t *testing.T) {
 	})
 }
 
-// A version goes from one entry to another when it becomes noncurrent or current again. What takes a part of the entries must not lose it between them.
+// A version goes from one entry to another when it becomes noncurrent or current again. What takes a part of the entries must not
+// lose it between them.
 func TestAPartOfABranchTakesTheVersionsOfItsObjectsAlong(t *testing.T) {
 	scene := func(t *testing.T) *shell {
 		s := newLake(t)

@@ -131,7 +131,8 @@ func (a *app) printPut(at address, o catalog.Object, err error) error {
 	})
 }
 
-// matching is a store whose transactions take place only where an object is as somebody has seen it. (The conditions of S3 know nothing of identities.)
+// matching is a store whose transactions take place only where an object is as somebody has seen it. (The conditions of S3 know
+// nothing of identities.)
 type matching struct {
 	*moraine.Store
 	key  graveler.Key

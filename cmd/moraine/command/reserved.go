@@ -15,7 +15,8 @@ const afterReserved = "\x00\xff"
 // isReserved reports whether a key is none of an object. Such keys begin with a zero byte.
 func isReserved(key graveler.Key) bool { return len(key) > 0 && key[0] == 0 }
 
-// describeKey is what people see of the key of an entry: of an object that is current it is the object's, of a version that is not, or an upload, what it is of what.
+// describeKey is what people see of the key of an entry: of an object that is current it is the object's, of a version that is
+// not, or an upload, what it is of what.
 func describeKey(key graveler.Key) string {
 	at, err := catalog.ParseKey(key)
 	if err != nil {
@@ -71,7 +72,8 @@ func viewReserved(key graveler.Key) *reservedView {
 	return view
 }
 
-// decodeEntry returns the object that the entry of a key is about: what it is, or is to become where it is an upload, or holds where it is a part of one.
+// decodeEntry returns the object that the entry of a key is about: what it is, or is to become where it is an upload, or holds
+// where it is a part of one.
 func decodeEntry(key graveler.Key, v graveler.Value) (catalog.Object, error) {
 	at, err := catalog.ParseKey(key)
 	if err != nil {

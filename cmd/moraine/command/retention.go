@@ -160,7 +160,8 @@ func (a *app) retain(ctx context.Context, s *moraine.Store, repo graveler.Reposi
 	return a.printRetention(r, p.DryRun)
 }
 
-// retainReleasing also writes what is released, so that it is on disk before anything is removed. A file gets it added, since what an earlier run released may not have been deleted yet.
+// retainReleasing also writes what is released, so that it is on disk before anything is removed. A file gets it added, since
+// what an earlier run released may not have been deleted yet.
 func (a *app) retainReleasing(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID, p graveler.RetainParams, file string) error {
 	p.Identify = identify
 	if file == "-" {
@@ -182,7 +183,8 @@ func (a *app) retainReleasing(ctx context.Context, s *moraine.Store, repo gravel
 	return errors.Join(a.retain(ctx, s, repo, p), f.Close())
 }
 
-// endLine ends the last line of a file, if a run that was cut off has not: what is added would become a part of it, and could not be read. What that run had begun to write it has not removed.
+// endLine ends the last line of a file, if a run that was cut off has not: what is added would become a part of it, and could not
+// be read. What that run had begun to write it has not removed.
 func endLine(f *os.File, w *bufio.Writer) error {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {

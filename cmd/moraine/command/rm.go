@@ -76,7 +76,8 @@ func (a *app) removeAll(ctx context.Context, c *catalog.Catalog, at address) err
 	})
 }
 
-// removeVersion removes a version for good. One that is not there is no error, but hardly what was meant: the look is for a note on that alone, and any other error of it comes back from the removal.
+// removeVersion removes a version for good. One that is not there is no error, but hardly what was meant: the look is for a note
+// on that alone, and any other error of it comes back from the removal.
 func (a *app) removeVersion(ctx context.Context, c *catalog.Catalog, at address, p catalog.DeleteParams) error {
 	_, err := c.Get(ctx, at.bucket(), string(at.key), catalog.GetParams{VersionID: p.VersionID})
 	absent := errors.Is(err, catalog.NoSuchVersion)
@@ -110,7 +111,8 @@ func (a *app) removeOne(ctx context.Context, s *moraine.Store, c *catalog.Catalo
 	return nil
 }
 
-// removeForeign removes what is at a key if it is no object, which another program may keep there. Otherwise it returns why the object was not removed.
+// removeForeign removes what is at a key if it is no object, which another program may keep there. Otherwise it returns why the
+// object was not removed.
 func removeForeign(ctx context.Context, s *moraine.Store, at address, failed error) error {
 	return s.Transact(ctx, at.repo, at.branch(), func(ctx context.Context, tx *graveler.Transaction) error {
 		found, err := tx.Get(ctx, at.key)

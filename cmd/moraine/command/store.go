@@ -167,7 +167,8 @@ func (a *app) unopened(err error) error {
 // isPlainPath tells a path from what may be a URL, or hold a password.
 func isPlainPath(text string) bool { return text != "" && !strings.ContainsAny(text, ":=@? ") }
 
-// blockEngines are those of moraine.Open, except that the store's own block storage is not made anew where a wrong one is named, or a disk is not mounted.
+// blockEngines are those of moraine.Open, except that the store's own block storage is not made anew where a wrong one is named,
+// or a disk is not mounted.
 func (a *app) blockEngines(how access) block.Engines {
 	existing := func(ctx context.Context, url string, o block.OpenOptions) (block.Storage, error) {
 		if how != creating && url == a.blocks && isMissing(url) {

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// durable remembers what is on the device already, so that Sync need not put it there again: files that Put has written, until Sync has asked for them, and directories whose names
-// are durable in the directories above. Both are known by what the file system calls them, so that what somebody puts in their place is not taken for them.
+// durable remembers what is on the device already, so that Sync need not put it there again: files that Put has written, until
+// Sync has asked for them, and directories whose names are durable in the directories above. Both are known by what the file
+// system calls them, so that what somebody puts in their place is not taken for them.
 type durable struct {
 	mu    sync.Mutex
 	files map[string]identity
@@ -19,7 +20,8 @@ type durable struct {
 // durableLimit bounds each of the two. Where there are more all are forgotten, which costs syncs.
 const durableLimit = 1 << 16
 
-// identity tells a file or a directory from another of the same name. Directories change with what is put into them, so only files have a size and a time.
+// identity tells a file or a directory from another of the same name. Directories change with what is put into them, so only
+// files have a size and a time.
 type identity struct {
 	device, inode  uint64
 	size, modified int64

@@ -13,7 +13,8 @@ import (
 // keptFiles is how many files a storage keeps open.
 const keptFiles = 512
 
-// kept holds the files open of which parts were read last, least recently used out: to open one by its path takes several calls of the system, to read a part of one that is open takes two.
+// kept holds the files open of which parts were read last, least recently used out: to open one by its path takes several calls
+// of the system, to read a part of one that is open takes two.
 //
 // A file is closed while others may still read it; they are told so, and open it by its path. It is safe for concurrent use.
 type kept struct {

@@ -24,8 +24,9 @@
 //
 // # Open files
 //
-// The files of which parts were read last stay open, at most 512. What is read from one is what its path leads to at that moment: a file that was removed or replaced, by whichever process,
-// has no name any more and is opened anew. The space of a removed one is free when the last process that has it open closes it or finds out.
+// The files of which parts were read last stay open, at most 512. What is read from one is what its path leads to at that moment:
+// a file that was removed or replaced, by whichever process, has no name any more and is opened anew. The space of a removed one
+// is free when the last process that has it open closes it or finds out.
 //
 // Unix only: it relies on syncing directories and on renaming over a file that others have open.
 package local

@@ -11,10 +11,10 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 )
 
-// Apply returns the tree with the changes applied, durably written. It reads and writes the ranges that changes fall into
-// and those up to the next cut that coincides with an old one, and of each level above the metaranges of these; memory does not
-// depend on the number of changes or entries, but for the names of the files written. Changes out of order, without an identity or over the limits are
-// graveler.ErrInvalidValue or graveler.ErrTooLarge, and then no tree refers to what was written.
+// Apply returns the tree with the changes applied, durably written. It reads and writes the ranges that changes fall into and
+// those up to the next cut that coincides with an old one, and of each level above the metaranges of these; memory does not
+// depend on the number of changes or entries, but for the names of the files written. Changes out of order, without an identity
+// or over the limits are graveler.ErrInvalidValue or graveler.ErrTooLarge, and then no tree refers to what was written.
 func (s *Store) Apply(ctx context.Context, ns string, tree graveler.MetaRangeID, changes graveler.Iterator[graveler.Entry]) (graveler.MetaRangeID, error) {
 	id, err := s.apply(ctx, ns, tree, changes)
 	if err != nil {

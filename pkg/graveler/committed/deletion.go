@@ -26,7 +26,8 @@ type deletion struct {
 	unknown bool // whether a deletion that was not acknowledged may yet take effect
 }
 
-// marked calls do, which may delete the files, while a marker names them. What do is to know of them it must look at itself, since all may have changed until the marker was there.
+// marked calls do, which may delete the files, while a marker names them. What do is to know of them it must look at itself,
+// since all may have changed until the marker was there.
 func (f *files) marked(ctx context.Context, ids []rangefile.ID, do func(ctx context.Context, d *deletion) error) error {
 	d := &deletion{files: f, began: time.Now()}
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errLate)

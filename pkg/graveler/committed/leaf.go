@@ -12,9 +12,10 @@ import (
 // streamAfter is how many blocks in a row are read singly, through the cache, before the whole file is read.
 const streamAfter = 3
 
-// leaves opens ranges, one at a time, for one reader. A reader that only looks in gets single blocks through the caches;
-// one that streams gets whole files, past the caches so as not to flush them, the next one fetched while it reads. A reader that goes from block to block by seeks reads a whole file only where its blocks are not in
-// the cache, and leaves those that it has sought there: it may come back, as who lists directories does. It must be closed.
+// leaves opens ranges, one at a time, for one reader. A reader that only looks in gets single blocks through the caches; one that
+// streams gets whole files, past the caches so as not to flush them, the next one fetched while it reads. A reader that goes from
+// block to block by seeks reads a whole file only where its blocks are not in the cache, and leaves those that it has sought
+// there: it may come back, as who lists directories does. It must be closed.
 type leaves struct {
 	files     *files
 	seeking   bool // the block that is asked for next was sought

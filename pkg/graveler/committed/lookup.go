@@ -22,7 +22,8 @@ func (s *Store) Get(ctx context.Context, ns string, tree graveler.MetaRangeID, k
 	return v, nil
 }
 
-// lookup is the search for one key. It looks into the caches first, which costs less than to load through them, and opens the namespace when something is missing there.
+// lookup is the search for one key. It looks into the caches first, which costs less than to load through them, and opens the
+// namespace when something is missing there.
 type lookup struct {
 	ctx   context.Context
 	store *Store

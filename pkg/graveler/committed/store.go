@@ -93,7 +93,8 @@ func (s *Store) CheckNamespace(ctx context.Context, ns string) error {
 	return nil
 }
 
-// Drop removes all ranges and metaranges of a namespace, and what sweeps have left there. Anything else there, a namespace below for one, is left alone.
+// Drop removes all ranges and metaranges of a namespace, and what sweeps have left there. Anything else there, a namespace below
+// for one, is left alone.
 func (s *Store) Drop(ctx context.Context, ns string) error {
 	f, err := s.open(ctx, ns)
 	if err != nil {

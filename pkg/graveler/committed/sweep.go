@@ -33,19 +33,24 @@ import (
 //  2. only then lists the markers, and waits until those that name one of its files are gone,
 //  3. syncs all files, which fails for one that is missing: then the tree is not published but built again (graveler.ErrSwept).
 //
-// Take a file that the sweeper has on its list and the builder in its tree. If the marker was put after the builder looked, the sweeper looks at the file after
-// the builder has made it young, and keeps it. If the builder saw the marker, it has waited for the deletion, and notices it when it syncs. If
-// the marker was gone again, so was the deletion over. This holds for files that the builder has written no less than for those that it found: two sweepers may both have seen the file that was
-// there before. Whoever changes the builder must keep the order: everything put or refreshed, then the look, then one look at whether each file is there.
+// Take a file that the sweeper has on its list and the builder in its tree. If the marker was put after the builder looked, the
+// sweeper looks at the file after the builder has made it young, and keeps it. If the builder saw the marker, it has waited for
+// the deletion, and notices it when it syncs. If the marker was gone again, so was the deletion over. This holds for files that
+// the builder has written no less than for those that it found: two sweepers may both have seen the file that was there before.
+// Whoever changes the builder must keep the order: everything put or refreshed, then the look, then one look at whether each file
+// is there.
 //
-// A file that is younger than a quarter is left as it is. It stays young enough until the tree is published, which must be within half of FileGrace; the last quarter is
-// for clocks that differ. What a tree shares with the one that it was made from is not looked at: it is as safe as that tree, which the builder's caller knows to be referred to when it publishes.
+// A file that is younger than a quarter is left as it is. It stays young enough until the tree is published, which must be within
+// half of FileGrace; the last quarter is for clocks that differ. What a tree shares with the one that it was made from is not
+// looked at: it is as safe as that tree, which the builder's caller knows to be referred to when it publishes.
 //
-// A sweeper that dies leaves its marker. So a marker counts only for sweepLease from when it was put, and a sweeper deletes nothing once its marker is older than sweepLimit, by clocks
-// of its own. The difference is for a deletion that was sent in time and takes effect late. For the same reason the marker is left where the outcome of a deletion is unknown. Leases are measured by the clock that stamps the
-// files; it costs a file to ask it, so that is done only by those who have met a marker.
+// A sweeper that dies leaves its marker. So a marker counts only for sweepLease from when it was put, and a sweeper deletes
+// nothing once its marker is older than sweepLimit, by clocks of its own. The difference is for a deletion that was sent in time
+// and takes effect late. For the same reason the marker is left where the outcome of a deletion is unknown. Leases are measured
+// by the clock that stamps the files; it costs a file to ask it, so that is done only by those who have met a marker.
 //
-// A builder that takes a damaged file away to put a sound one in its place is a sweeper too: it puts a marker, looks whether the file is still damaged, and only then deletes it.
+// A builder that takes a damaged file away to put a sound one in its place is a sweeper too: it puts a marker, looks whether the
+// file is still damaged, and only then deletes it.
 const (
 	sweepBatch = 1000
 	sweepLimit = 2 * time.Minute
@@ -89,9 +94,10 @@ func (f *files) discard(ctx context.Context, name string) error {
 	return f.storage.Delete(ctx, name)
 }
 
-// RemoveFiles removes the files that are older than before and keeps the others, safely beside builders in any process; see the protocol above. It also removes what sweepers left that have died. Its cost is
-// two calls of the storage for each file, several at a time, and four more for a thousand of them. A before that is less than
-// graveler.FileGrace ago by the storage's clock is graveler.ErrInvalidValue. What was removed is returned with an error too.
+// RemoveFiles removes the files that are older than before and keeps the others, safely beside builders in any process; see the
+// protocol above. It also removes what sweepers left that have died. Its cost is two calls of the storage for each file, several
+// at a time, and four more for a thousand of them. A before that is less than graveler.FileGrace ago by the storage's clock is
+// graveler.ErrInvalidValue. What was removed is returned with an error too.
 func (s *Store) RemoveFiles(ctx context.Context, ns string, ids []string, before time.Time) ([]string, error) {
 	removed, err := s.removeFiles(ctx, ns, ids, before)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/rangefile"
 )
 
-// Walk visits the files of a tree, each before those below it, in the order of their keys. A file is read only to visit what is below it: a range never is. What
-// several trees share is visited once for each; who remembers what was visited need not enter it again.
+// Walk visits the files of a tree, each before those below it, in the order of their keys. A file is read only to visit what is
+// below it: a range never is. What several trees share is visited once for each; who remembers what was visited need not enter it
+// again.
 func (s *Store) Walk(ctx context.Context, ns string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (enter bool, err error)) error {
 	files, err := s.open(ctx, ns)
 	if err != nil {
@@ -94,7 +95,8 @@ func (s *Store) ListFiles(ctx context.Context, ns string) iter.Seq2[graveler.Sto
 	}
 }
 
-// CheckFile reads a file of a tree past the caches and checks every byte of it: checksums, order, the ID, which is computed again from the records, and what its parent says of it.
+// CheckFile reads a file of a tree past the caches and checks every byte of it: checksums, order, the ID, which is computed again
+// from the records, and what its parent says of it.
 func (s *Store) CheckFile(ctx context.Context, ns string, want graveler.TreeFile) error {
 	files, err := s.open(ctx, ns)
 	if err != nil {
@@ -186,9 +188,10 @@ func (s *Store) recordsOf(ctx context.Context, ns, id string) (*rangefile.Iter, 
 	return it, files.expect(file, parsed, 0)
 }
 
-// CopyTree makes a tree of one namespace one of another, durably. It copies the files that are not there, bytes and all, once it has checked them, and looks at those
-// that visit wants copied, each before those below it. Like a build it refreshes old files that it
-// finds in place, and returns graveler.ErrSwept where some were removed meanwhile. Who copies many trees and remembers what was visited sees each file once.
+// CopyTree makes a tree of one namespace one of another, durably. It copies the files that are not there, bytes and all, once it
+// has checked them, and looks at those that visit wants copied, each before those below it. Like a build it refreshes old files
+// that it finds in place, and returns graveler.ErrSwept where some were removed meanwhile. Who copies many trees and remembers
+// what was visited sees each file once.
 func (s *Store) CopyTree(ctx context.Context, from, to string, tree graveler.MetaRangeID, visit func(graveler.TreeFile) (copy bool, err error)) error {
 	source, err := s.open(ctx, from)
 	if err != nil {

@@ -43,7 +43,8 @@ type unnamed struct {
 	task *task
 }
 
-// task is the writing of a file. The ID is set when named is closed, unless making the file failed. The file need not be there then: only finish says that all are.
+// task is the writing of a file. The ID is set when named is closed, unless making the file failed. The file need not be there
+// then: only finish says that all are.
 type task struct {
 	named chan struct{}
 	id    rangefile.ID
@@ -162,7 +163,8 @@ func (w *writer) sound(id rangefile.ID, file []byte) (bool, error) {
 	return err == nil && opened.ID == id, nil
 }
 
-// finish waits for all files and makes them durable, which fails with graveler.ErrSwept where some were removed meanwhile, or, if making the tree has failed with err, gives up.
+// finish waits for all files and makes them durable, which fails with graveler.ErrSwept where some were removed meanwhile, or, if
+// making the tree has failed with err, gives up.
 func (w *writer) finish(ctx context.Context, err error) error {
 	if err != nil {
 		w.cancel()

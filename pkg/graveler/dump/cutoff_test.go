@@ -21,7 +21,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv/mem"
 )
 
-// A load is cut off at each of its writes in turn, before or after it. Nobody sees the repository, and once the grace period has passed upkeep removes all that was made, but for files that were there before.
+// A load is cut off at each of its writes in turn, before or after it. Nobody sees the repository, and once the grace period has
+// passed upkeep removes all that was made, but for files that were there before.
 func TestALoadThatIsCutOffAnywhereIsUndone(t *testing.T) {
 	trees := memtrees.New()
 	s := rich(t, trees)

@@ -33,7 +33,8 @@ func (everyTree) CopyTree(context.Context, string, string, graveler.MetaRangeID,
 	return nil
 }
 
-// Whatever is read as a dump, with its own trailer or with one that belongs to its lines: either nothing is loaded, and the name stays free, or what is loaded can be dumped again, as the same lines.
+// Whatever is read as a dump, with its own trailer or with one that belongs to its lines: either nothing is loaded, and the name
+// stays free, or what is loaded can be dumped again, as the same lines.
 func FuzzLoad(f *testing.F) {
 	golden, err := os.ReadFile("testdata/v1.dump")
 	require.NoError(f, err)

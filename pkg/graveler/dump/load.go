@@ -12,13 +12,17 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/dump/dumppb"
 )
 
-// LoadParams says where a loaded repository keeps its files. The zero value will do where the dump was made of a repository of the same block storage.
+// LoadParams says where a loaded repository keeps its files. The zero value will do where the dump was made of a repository of
+// the same block storage.
 type LoadParams struct {
-	// Files is where the range files are that the dump needs, as a namespace: a URL, or a path in the store's block storage. "": where the dump says that they were.
+	// Files is where the range files are that the dump needs, as a namespace: a URL, or a path in the store's block storage. "":
+	// where the dump says that they were.
 	Files string
-	// InPlace leaves them there, and makes that the namespace of the repository; it must belong to no other (graveler.ErrNamespaceTaken). Otherwise they are copied.
+	// InPlace leaves them there, and makes that the namespace of the repository; it must belong to no other
+	// (graveler.ErrNamespaceTaken). Otherwise they are copied.
 	InPlace bool
-	// Namespace is below which URL, or path in the store's block storage, they are copied to, in a folder of the repository's own. "": the store's default.
+	// Namespace is below which URL, or path in the store's block storage, they are copied to, in a folder of the repository's
+	// own. "": the store's default.
 	Namespace string
 	// UID is what the repository is to have as its own; see graveler.LoadParams. "": a new one.
 	UID string
@@ -30,9 +34,11 @@ const (
 	batchBytes   = 1 << 20
 )
 
-// Load makes a repository of a dump. It must not exist: graveler.ErrExists. Nobody sees it before all of the dump has been read and proven: its form and checksum, the ID of every commit, that whatever is referred to is
-// there, and every file of every tree. ErrInvalid, with the number of the line, says that something is wrong with the dump, graveler.ErrCorrupt that it is with a file. Where Load fails, it
-// removes what it has made; where it is cut off, the store's upkeep does so. It must not pause for longer than the store's grace period: see graveler.Loading.
+// Load makes a repository of a dump. It must not exist: graveler.ErrExists. Nobody sees it before all of the dump has been read
+// and proven: its form and checksum, the ID of every commit, that whatever is referred to is there, and every file of every tree.
+// ErrInvalid, with the number of the line, says that something is wrong with the dump, graveler.ErrCorrupt that it is with a
+// file. Where Load fails, it removes what it has made; where it is cut off, the store's upkeep does so. It must not pause for
+// longer than the store's grace period: see graveler.Loading.
 func Load(ctx context.Context, g *graveler.Graveler, id graveler.RepositoryID, r io.Reader, p LoadParams) (graveler.Repository, error) {
 	if err := graveler.ValidateRepositoryID(id); err != nil {
 		return graveler.Repository{}, err

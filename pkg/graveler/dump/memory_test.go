@@ -94,7 +94,8 @@ func history(t *testing.T, s store, n int) {
 	require.NoError(t, err)
 }
 
-// A dump takes no more memory for a large repository than for a small one, and while one is loaded no more than is left of it in the end, which is what the engine in memory holds.
+// A dump takes no more memory for a large repository than for a small one, and while one is loaded no more than is left of it in
+// the end, which is what the engine in memory holds.
 func TestMemoryOfDumpAndLoadDoesNotGrowWithTheRepository(t *testing.T) {
 	n := 3000
 	if os.Getenv("MORAINE_NIGHTLY") != "" {

@@ -20,8 +20,9 @@ import (
 // ErrInvalid: what was read is not a dump, or was altered, or cut off.
 var ErrInvalid = errors.New("not a valid dump")
 
-// read calls visit for each record of a dump between the first one, the header, and the trailer, both included. It checks form, order, counts and checksum; the last two only at the
-// end, so that whoever acts on a record before read has returned nil must be able to take it back.
+// read calls visit for each record of a dump between the first one, the header, and the trailer, both included. It checks form,
+// order, counts and checksum; the last two only at the end, so that whoever acts on a record before read has returned nil must be
+// able to take it back.
 func read(r io.Reader, visit func(*dumppb.DumpRecord) error) error {
 	lines := newScanner(r)
 	sum := sha256.New()
@@ -107,7 +108,8 @@ const (
 	atTrailer
 )
 
-// order makes sure that lines come in the order of a dump, which also keeps anything from coming twice, and that they have the names by which they are ordered.
+// order makes sure that lines come in the order of a dump, which also keeps anything from coming twice, and that they have the
+// names by which they are ordered.
 type order struct {
 	at   section
 	last string // of the section

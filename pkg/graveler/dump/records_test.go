@@ -13,7 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Every field of a message has a value, and comes back in the record, of which every field has one too: what is added to one must be added to the other.
+// Every field of a message has a value, and comes back in the record, of which every field has one too: what is added to one must
+// be added to the other.
 func TestEveryFieldIsInADump(t *testing.T) {
 	c := &graveler.Commit{
 		ID: "1", Version: 2, Committer: "3", Message: "4", Tree: "5", CreatedAt: time.Unix(0, 6).UTC(), Parents: []graveler.CommitID{"7"}, Metadata: map[string]string{"8": "9"},

@@ -21,10 +21,12 @@ import (
 // Format is the number of the format that Write writes and Load reads.
 const Format = 1
 
-// Write writes the dump of a repository to w. program says who writes it, for people. Others may go on using the repository: what they do meanwhile is in the dump or is not, but what is in it fits
-// together. It needs room for temporary files: for what is uncommitted on the branch that has most, and for the IDs of the commits. If retention removes commits meanwhile, it returns
-// graveler.ErrChanged. A branch that the logs do not tell of is graveler.ErrCorrupt. A dump that ends in an error is none: Load refuses it. It costs two scans of the commits, and a read of each parent; memory grows only with the number of live branches, and with the commits that are made
-// meanwhile.
+// Write writes the dump of a repository to w. program says who writes it, for people. Others may go on using the repository: what
+// they do meanwhile is in the dump or is not, but what is in it fits together. It needs room for temporary files: for what is
+// uncommitted on the branch that has most, and for the IDs of the commits. If retention removes commits meanwhile, it returns
+// graveler.ErrChanged. A branch that the logs do not tell of is graveler.ErrCorrupt. A dump that ends in an error is none: Load
+// refuses it. It costs two scans of the commits, and a read of each parent; memory grows only with the number of live branches,
+// and with the commits that are made meanwhile.
 func Write(ctx context.Context, g *graveler.Graveler, repo graveler.RepositoryID, program string, w io.Writer) error {
 	contents, err := g.Contents(ctx, repo)
 	if err != nil {
@@ -47,8 +49,8 @@ type dumping struct {
 	w      *bufio.Writer
 	sum    hash.Hash
 	counts *dumppb.Counts
-	// uncommitted are the changes of one branch, until it is proven that they are those of one instant. named are the IDs of the commits that branches and tags stand on, written those of all
-	// commits that the dump has, in order.
+	// uncommitted are the changes of one branch, until it is proven that they are those of one instant. named are the IDs of the
+	// commits that branches and tags stand on, written those of all commits that the dump has, in order.
 	uncommitted, named, written spool
 }
 
@@ -133,7 +135,8 @@ func (d *dumping) tags(ctx context.Context) error {
 	return nil
 }
 
-// logs writes the branches: every one, live or deleted, has a log. So that none is left out without a word if a store says otherwise, those that live are listed first.
+// logs writes the branches: every one, live or deleted, has a log. So that none is left out without a word if a store says
+// otherwise, those that live are listed first.
 func (d *dumping) logs(ctx context.Context) error {
 	missing := map[graveler.LogName]struct{}{}
 	for log, err := range d.LiveLogs(ctx) {

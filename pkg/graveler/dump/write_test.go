@@ -105,7 +105,8 @@ func again(ctx context.Context, s store) error {
 	return err
 }
 
-// Writers stage, commit and compact, and upkeep drops what it can, while dumps are made. Each of them can be loaded, and misses nothing that was acknowledged before it began.
+// Writers stage, commit and compact, and upkeep drops what it can, while dumps are made. Each of them can be loaded, and misses
+// nothing that was acknowledged before it began.
 func TestDumpsOfABusyRepositoryMissNothing(t *testing.T) {
 	ctx, engine, trees := t.Context(), mem.New(), memtrees.New()
 	s := newStore(t, engine, trees, dropAtOnce)
@@ -191,7 +192,8 @@ func (o *oneByOne) ScanCommits(ctx context.Context, r *graveler.Repository, from
 	}
 }
 
-// Commits are made at each step of the scans in turn. A scan may see one of them and have passed the place of its parent; the dump has both, or neither.
+// Commits are made at each step of the scans in turn. A scan may see one of them and have passed the place of its parent; the
+// dump has both, or neither.
 func TestCommitsMadeAtAnyStepAreDumpedWithTheirParents(t *testing.T) {
 	ctx, trees := t.Context(), memtrees.New()
 	late := 0

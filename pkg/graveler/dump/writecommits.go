@@ -15,8 +15,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/dump/dumppb"
 )
 
-// Commits are scanned by ID, while others make commits. One scan is not enough: it may see a commit that was made meanwhile, and have passed the place of its parent before that was made. But whatever the first scan has seen was made after
-// its parents, so that a second scan finds those. It also tells whether retention removed anything.
+// Commits are scanned by ID, while others make commits. One scan is not enough: it may see a commit that was made meanwhile, and
+// have passed the place of its parent before that was made. But whatever the first scan has seen was made after its parents, so
+// that a second scan finds those. It also tells whether retention removed anything.
 
 func (d *dumping) commits(ctx context.Context) error {
 	for c, err := range d.Commits(ctx) {
@@ -76,7 +77,8 @@ type lateCommits struct {
 	needed  map[graveler.CommitID]bool
 }
 
-// expect makes sure that the parents of a commit that was written are, too. If one was missed its ID is smaller, since the scan came to greater ones after it; so the second scan has passed it by now.
+// expect makes sure that the parents of a commit that was written are, too. If one was missed its ID is smaller, since the scan
+// came to greater ones after it; so the second scan has passed it by now.
 func (l *lateCommits) expect(ctx context.Context, c *graveler.Commit) error {
 	for _, id := range c.Parents {
 		if _, late := l.parents[id]; late {
@@ -128,7 +130,8 @@ func (l *lateCommits) write(ctx context.Context) error {
 	return nil
 }
 
-// checkNamed makes sure that the commits on which branches and tags stand are in the dump: one that was there when it was named, and is there still, was there all the time.
+// checkNamed makes sure that the commits on which branches and tags stand are in the dump: one that was there when it was named,
+// and is there still, was there all the time.
 func (d *dumping) checkNamed(ctx context.Context) error {
 	for id, err := range d.named.ids() {
 		if err == nil {

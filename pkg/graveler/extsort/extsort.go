@@ -2,12 +2,15 @@
 
 // Package extsort sorts more records than fit into memory.
 //
-// A [Sorter] takes records, which have a key and a value, in any order. What does not fit into its memory is sorted in parts (buffer.go) and written to a temporary file as runs (spill.go), which are merged when
-// all records are there (merge.go): the external merge sort of Knuth, The Art of Computer Programming, volume 3, section 5.4. Records that come in order already make one long run, so that sorting them costs no more than
-// writing and reading them once; few records never leave memory.
+// A [Sorter] takes records, which have a key and a value, in any order. What does not fit into its memory is sorted in parts
+// (buffer.go) and written to a temporary file as runs (spill.go), which are merged when all records are there (merge.go): the
+// external merge sort of Knuth, The Art of Computer Programming, volume 3, section 5.4. Records that come in order already make
+// one long run, so that sorting them costs no more than writing and reading them once; few records never leave memory.
 //
-// What it promises: the records come back by strictly ascending key, and of those with equal keys only the one that was added last. Memory does not depend on how many there are. What is read from the file is what was
-// written to it, or there is an error. The file can be read by its owner alone, and is gone after Close; where the system lets an open file go without a name, it has none as soon as it is made, so that no data stay behind a process that is killed.
+// What it promises: the records come back by strictly ascending key, and of those with equal keys only the one that was added
+// last. Memory does not depend on how many there are. What is read from the file is what was written to it, or there is an error.
+// The file can be read by its owner alone, and is gone after Close; where the system lets an open file go without a name, it has
+// none as soon as it is made, so that no data stay behind a process that is killed.
 package extsort
 
 import (
@@ -20,7 +23,8 @@ const DefaultMemory = 64 << 20
 
 // Config says how to sort. The zero value will do.
 type Config struct {
-	// Memory bounds the records that are held in memory before they go to the file, in bytes: half of it for those that are added while the other half is written. Merging takes some megabytes, but not at the same time. 0: DefaultMemory.
+	// Memory bounds the records that are held in memory before they go to the file, in bytes: half of it for those that are added
+	// while the other half is written. Merging takes some megabytes, but not at the same time. 0: DefaultMemory.
 	Memory int
 	// Dir is the directory of the temporary file; "": that of os.TempDir.
 	Dir string
@@ -89,7 +93,8 @@ func (s *Sorter) written() error {
 	return err
 }
 
-// Sort ends the adding and returns the records in order. It merges runs until few are left, which may take long: it ends with an error when ctx does. Called again, it returns them once more, from the first.
+// Sort ends the adding and returns the records in order. It merges runs until few are left, which may take long: it ends with an
+// error when ctx does. Called again, it returns them once more, from the first.
 func (s *Sorter) Sort(ctx context.Context) (*Iterator, error) {
 	s.sorted = true
 	if s.spilled == nil {

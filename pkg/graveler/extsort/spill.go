@@ -54,7 +54,8 @@ func (f tempFile) Close() error {
 	return err
 }
 
-// spill is a file of runs, one behind the other. A run is a sequence of blocks, compressed with s2, of records: the lengths of key and value as uvarints, key, value.
+// spill is a file of runs, one behind the other. A run is a sequence of blocks, compressed with s2, of records: the lengths of
+// key and value as uvarints, key, value.
 type spill struct {
 	file   file
 	end    int64

@@ -27,7 +27,8 @@ type Checker struct {
 // ErrNoKV: what was asked for looks at records as they lie in a key/value store, and this store has none.
 var ErrNoKV = errors.New("not available: the store keeps its records in something else than a key/value store")
 
-// New returns a Checker of the store that has its records in the given engine; nil stands for a store that has none, and then Check yields [ErrNoKV]. Both stay the caller's to close.
+// New returns a Checker of the store that has its records in the given engine; nil stands for a store that has none, and then
+// Check yields [ErrNoKV]. Both stay the caller's to close.
 func New(store kv.Store, trees graveler.Trees) *Checker {
 	if store == nil {
 		return &Checker{trees: trees}
@@ -47,9 +48,11 @@ type Options struct {
 
 const defaultParallel = 4
 
-// Check yields what is wrong with the store, and what is worth knowing of it, as it is found. It reads every record and, unless Options.Quick is set, every file of a tree once. An error is the
-// last thing that it yields, and means that the rest was not checked: graveler.ErrRepositoryNotFound or ErrInvalidName for a repository that was named, or that the key/value store did not answer.
-// Where counts is not nil it is set, and must not be looked at before the iteration has ended. Leaving the loop ends the check; no goroutine outlives it.
+// Check yields what is wrong with the store, and what is worth knowing of it, as it is found. It reads every record and, unless
+// Options.Quick is set, every file of a tree once. An error is the last thing that it yields, and means that the rest was not
+// checked: graveler.ErrRepositoryNotFound or ErrInvalidName for a repository that was named, or that the key/value store did not
+// answer. Where counts is not nil it is set, and must not be looked at before the iteration has ended. Leaving the loop ends the
+// check; no goroutine outlives it.
 func (c *Checker) Check(ctx context.Context, o Options, counts *Counts) iter.Seq2[Finding, error] {
 	if o.Parallel <= 0 {
 		o.Parallel = defaultParallel
@@ -213,7 +216,8 @@ func (k *check) badRecord(partition string, key []byte) look {
 	}
 }
 
-// again makes a look of a record: at what was scanned, and then at what is stored. That it has gone is nothing to report, nor that it decodes no more, which the scan of it will.
+// again makes a look of a record: at what was scanned, and then at what is stored. That it has gone is nothing to report, nor
+// that it decodes no more, which the scan of it will.
 func again[T any](scanned T, read func(context.Context) (T, error), what func(context.Context, T) ([]Finding, error)) look {
 	first := true
 	return func(ctx context.Context) ([]Finding, error) {

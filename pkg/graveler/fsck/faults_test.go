@@ -419,7 +419,8 @@ func TestWhatRetentionTookIsNotMissed(t *testing.T) {
 	require.Len(t, damage, 1, "a file is reported once")
 }
 
-// Of a commit of this program that nothing leads to, retention may have taken anything. But what it shares with others is theirs, and only if everything else can be read is it known to be out of reach.
+// Of a commit of this program that nothing leads to, retention may have taken anything. But what it shares with others is theirs,
+// and only if everything else can be read is it known to be out of reach.
 func TestWhatNothingLeadsToMayLackAnything(t *testing.T) {
 	s := newScene(t)
 	before, _, whole := s.check(t, fsck.Options{})

@@ -39,7 +39,8 @@ const (
 	BadFile Kind = "bad-file"
 	// MissingFile is one that a tree refers to.
 	MissingFile Kind = "missing-file"
-	// UnreadableFile could not be read: what is in it is not known. Where File is "", it was the namespace that could not be listed, and none of its files was checked.
+	// UnreadableFile could not be read: what is in it is not known. Where File is "", it was the namespace that could not be
+	// listed, and none of its files was checked.
 	UnreadableFile Kind = "unreadable-file"
 )
 
@@ -49,7 +50,8 @@ const (
 	Unfinished Kind = "unfinished"
 	// Unverified are commits whose IDs follow a rule that this program does not know.
 	Unverified Kind = "unverified"
-	// OrphanFiles are those that no tree refers to which was looked at: left by operations that were cut off, folded away, taken by retention and not removed yet, or about to be referred to.
+	// OrphanFiles are those that no tree refers to which was looked at: left by operations that were cut off, folded away, taken
+	// by retention and not removed yet, or about to be referred to.
 	OrphanFiles Kind = "orphan-files"
 	// ForeignFiles in a namespace are not of any tree.
 	ForeignFiles Kind = "foreign-files"
@@ -83,7 +85,8 @@ type Counts struct {
 	Commits      int
 	// ExpiredCommits are those whose trees retention has taken, or may take: their files were not looked for.
 	ExpiredCommits int
-	// UnreachedCommits are those that no branch, tag or log leads to, and that were not carried (see graveler.Commit.Carried): neither their parents nor their files were looked for.
+	// UnreachedCommits are those that no branch, tag or log leads to, and that were not carried (see graveler.Commit.Carried):
+	// neither their parents nor their files were looked for.
 	UnreachedCommits int
 	Moves            int // of branch logs, those in the branches' records included
 	StagedEntries    int

@@ -161,7 +161,8 @@ var noise = func() []byte {
 	return data
 }()
 
-// retire does what retention does: a log loses its beginning, or part of it where that is cut off, and what nothing else refers to loses its files. Nothing else may be under way in the repository.
+// retire does what retention does: a log loses its beginning, or part of it where that is cut off, and what nothing else refers
+// to loses its files. Nothing else may be under way in the repository.
 func (f *fixture) retire(p picks, repo graveler.RepositoryID, branch graveler.BranchID) error {
 	r, err := f.refs.GetRepository(ctx, repo)
 	if err != nil || r.State != graveler.RepositoryActive {

@@ -65,7 +65,8 @@ func (l *logCheck) run(ctx context.Context) error {
 	return l.ended(ctx)
 }
 
-// bounds reads where the log begins and ends. The record of the branch is read before the moves: they are all there then up to its last one. False means that a record which says so does not decode.
+// bounds reads where the log begins and ends. The record of the branch is read before the moves: they are all there then up to
+// its last one. False means that a record which says so does not decode.
 func (l *logCheck) bounds(ctx context.Context) (known bool, err error) {
 	l.branch, err = l.refs.GetBranch(ctx, l.record, l.name.Branch)
 	if errors.Is(err, graveler.ErrBranchNotFound) || err == nil && l.branch.UID != l.name.UID {

@@ -17,7 +17,8 @@ type commitFacts struct {
 	generation, logTime int64
 	// carried commits came whole, and count as reached: nothing goes of them but a tree after its Expiration.
 	carried bool
-	// reached: a branch, a tag, a log or a carried commit leads there. Other commits were left by operations that were cut off, or are on their way out: retention may have taken a parent or a tree of theirs already, in whatever order.
+	// reached: a branch, a tag, a log or a carried commit leads there. Other commits were left by operations that were cut off,
+	// or are on their way out: retention may have taken a parent or a tree of theirs already, in whatever order.
 	reached bool
 }
 
@@ -114,7 +115,8 @@ func (w *reaching) move(ctx context.Context, m ref.LoggedMove) error {
 	return errors.Join(w.begin(ctx, m.Old), w.begin(ctx, m.New))
 }
 
-// endLog looks for the branch of a log that does not end with a deletion, if it has not been met: it may be newer than what was. If there is none, the record is lost that named the head.
+// endLog looks for the branch of a log that does not end with a deletion, if it has not been met: it may be newer than what was.
+// If there is none, the record is lost that named the head.
 func (w *reaching) endLog(ctx context.Context) error {
 	if _, met := w.branches[digestOf(w.last.UID)]; met || w.last.UID == "" || w.last.Op == graveler.OpDelete {
 		return nil

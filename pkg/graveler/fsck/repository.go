@@ -68,7 +68,8 @@ func newRepository(k *check, record *graveler.Repository) *repository {
 }
 
 func (r *repository) run(ctx context.Context) error {
-	// Files are listed before the records are read: what no record refers to then was not about to be referred to when it was listed, unless an operation is under way.
+	// Files are listed before the records are read: what no record refers to then was not about to be referred to when it was
+	// listed, unless an operation is under way.
 	if err := r.listFiles(ctx); err != nil {
 		return err
 	}

@@ -66,7 +66,8 @@ func entry(i int, text string) graveler.Entry {
 	return graveler.Entry{Key: fmt.Appendf(nil, "tables/events/part-%09d", i), Value: &v}
 }
 
-// A move of a hundred thousand entries, which changed one of them, reads the files that lead to that one, and the net effect of many moves costs what they come to.
+// A move of a hundred thousand entries, which changed one of them, reads the files that lead to that one, and the net effect of
+// many moves costs what they come to.
 func TestTheFeedCostsWhatChanged(t *testing.T) {
 	const size, moves = 100_000, 5
 	c := newCosts(t)

@@ -12,12 +12,14 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Events yields the changes of every move of the sources in a window, by time, source (repository, branch, UID) and key; an event of kind Head comes before those of entries. The order in which
-// sources are given does not matter; one that is given twice is graveler.ErrInvalidValue.
+// Events yields the changes of every move of the sources in a window, by time, source (repository, branch, UID) and key; an event
+// of kind Head comes before those of entries. The order in which sources are given does not matter; one that is given twice is
+// graveler.ErrInvalidValue.
 //
-// Each move is the difference of two trees: what they share is not read, and what they do not is streamed, so that memory grows with the number of sources alone. A move that changed no entry has no
-// event. The creation and the deletion of a branch are one event each, of kind Head, which those of its entries follow where the source asks for contents. A reset, a revert or a merge shows as the
-// changes that it made to the branch.
+// Each move is the difference of two trees: what they share is not read, and what they do not is streamed, so that memory grows
+// with the number of sources alone. A move that changed no entry has no event. The creation and the deletion of a branch are one
+// event each, of kind Head, which those of its entries follow where the source asks for contents. A reset, a revert or a merge
+// shows as the changes that it made to the branch.
 func (r *Reader) Events(ctx context.Context, sources []Source, after, until int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var feeds merge

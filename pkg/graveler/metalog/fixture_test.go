@@ -27,7 +27,8 @@ const forever = math.MaxInt64
 // epoch is when the clocks of tests begin.
 const epoch = int64(1_800_000_000_000_000_000)
 
-// fixture is a store in memory with a repository "lake" and a clock that stands still. One process, which is embedded, works on it; another one reads its feed, and has knobs for what goes wrong meanwhile.
+// fixture is a store in memory with a repository "lake" and a clock that stands still. One process, which is embedded, works on
+// it; another one reads its feed, and has knobs for what goes wrong meanwhile.
 type fixture struct {
 	*graveler.Graveler
 	feed  *metalog.Reader

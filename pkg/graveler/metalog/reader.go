@@ -23,14 +23,15 @@ var _ Store = (*graveler.Graveler)(nil)
 
 // Reader reads branch logs. It keeps nothing and is safe for concurrent use.
 //
-// What its methods return matches graveler.ErrLogTruncated, graveler.ErrCorrupt, graveler.ErrNotFound where the repository, or the branch with its log, is unknown, and graveler.ErrInvalidValue where a source
-// has no UID.
+// What its methods return matches graveler.ErrLogTruncated, graveler.ErrCorrupt, graveler.ErrNotFound where the repository, or
+// the branch with its log, is unknown, and graveler.ErrInvalidValue where a source has no UID.
 type Reader struct{ store Store }
 
 // New returns a reader of a store.
 func New(s Store) *Reader { return &Reader{s} }
 
-// Sources returns the branches that a name has had, live and deleted; where branch is "", those of all names of the repository. A name that never had one is graveler.ErrBranchNotFound.
+// Sources returns the branches that a name has had, live and deleted; where branch is "", those of all names of the repository. A
+// name that never had one is graveler.ErrBranchNotFound.
 func (r *Reader) Sources(ctx context.Context, repo graveler.RepositoryID, branch graveler.BranchID) ([]Source, error) {
 	var sources []Source
 	for log, err := range r.store.LogNames(ctx, repo, branch) {
@@ -45,8 +46,9 @@ func (r *Reader) Sources(ctx context.Context, repo graveler.RepositoryID, branch
 	return sources, nil
 }
 
-// HeadAt returns the head of a source as of an instant: after its last move at or before that. The time of that move says up to when the head is settled: no move that is still to
-// come will have that time or an earlier one. It costs a few reads of records, and if the branch is deleted, as graveler.HeadAt says, much of its log.
+// HeadAt returns the head of a source as of an instant: after its last move at or before that. The time of that move says up to
+// when the head is settled: no move that is still to come will have that time or an earlier one. It costs a few reads of records,
+// and if the branch is deleted, as graveler.HeadAt says, much of its log.
 func (r *Reader) HeadAt(ctx context.Context, source Source, at int64) (graveler.BranchHead, error) {
 	if err := source.validate(); err != nil {
 		return graveler.BranchHead{}, err
@@ -60,9 +62,10 @@ func (r *Reader) TreeAt(ctx context.Context, source Source, at int64) (graveler.
 	return head.Tree, err
 }
 
-// Net yields what the moves of a window come to: the difference between the head at after and the one at until, by key. A key that was changed and changed back is not in it. Each event has the
-// time and the commit of the later head. Where only one of the heads is of a branch that was there, every entry of it is an event, whatever the source says about contents. It
-// costs what differs between the heads, not how many moves there were between them.
+// Net yields what the moves of a window come to: the difference between the head at after and the one at until, by key. A key
+// that was changed and changed back is not in it. Each event has the time and the commit of the later head. Where only one of the
+// heads is of a branch that was there, every entry of it is an event, whatever the source says about contents. It costs what
+// differs between the heads, not how many moves there were between them.
 func (r *Reader) Net(ctx context.Context, source Source, after, until int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		after = max(after, source.After)
@@ -94,7 +97,8 @@ func (r *Reader) changes(ctx context.Context, source Source, after int64, left, 
 	return true
 }
 
-// explain returns what is behind an error in reading a tree. Files that are missing are no damage if retention has passed the window meanwhile, or the log has gone altogether.
+// explain returns what is behind an error in reading a tree. Files that are missing are no damage if retention has passed the
+// window meanwhile, or the log has gone altogether.
 func (r *Reader) explain(ctx context.Context, source Source, after int64, err error) error {
 	if errors.Is(err, graveler.ErrCorrupt) {
 		_, gone := r.HeadAt(ctx, source, after)

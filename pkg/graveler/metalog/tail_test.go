@@ -16,7 +16,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler/metalog"
 )
 
-// Processes whose clocks are minutes apart commit to branches, delete them and make them again, while a reader follows with a position for each source. He sees each event once.
+// Processes whose clocks are minutes apart commit to branches, delete them and make them again, while a reader follows with a
+// position for each source. He sees each event once.
 func TestFollowingMissesNothingAndRepeatsNothing(t *testing.T) {
 	ctx, f := t.Context(), newFixture(t)
 	const rounds = 40

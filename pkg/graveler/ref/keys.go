@@ -56,7 +56,8 @@ func (at location) corrupt(problem error) error {
 	return fmt.Errorf("%w: partition %q, key %q: %w", graveler.ErrCorrupt, at.partition, at.key, problem)
 }
 
-// undecodable says that a value is not the message that it should be. What protobuf says of it differs from build to build by intent, and helps nobody.
+// undecodable says that a value is not the message that it should be. What protobuf says of it differs from build to build by
+// intent, and helps nobody.
 func undecodable(m proto.Message) error {
 	return fmt.Errorf("holds no %s", m.ProtoReflect().Descriptor().Name())
 }

@@ -33,8 +33,8 @@ func LogPrefix(branchUID string) string { return logOf(branchUID) }
 // Stored is a record as it lies in the store: what it holds, or why it does not decode.
 type Stored struct {
 	Key []byte
-	// Record is what the methods of [graveler.Refs] return for such a record (pointers for repositories, branches, commits and tags), or one of the types below. It is nil where Problem
-	// is set, and where no record of this package has such a key.
+	// Record is what the methods of [graveler.Refs] return for such a record (pointers for repositories, branches, commits and
+	// tags), or one of the types below. It is nil where Problem is set, and where no record of this package has such a key.
 	Record any
 	// Problem is [graveler.ErrCorrupt] with partition and key.
 	Problem error
@@ -58,7 +58,8 @@ type (
 	SettingChunk struct{}
 )
 
-// ScanStored yields what a partition holds below a prefix, by key. A record that does not decode is one of them, and does not end the scan; an error does.
+// ScanStored yields what a partition holds below a prefix, by key. A record that does not decode is one of them, and does not end
+// the scan; an error does.
 func (s *Store) ScanStored(ctx context.Context, partition, prefix string) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		more := true

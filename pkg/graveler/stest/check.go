@@ -68,7 +68,8 @@ func checksHoldForWhatLandsAndLeaveNoTrace(t *testing.T, refs graveler.Refs, s g
 	require.Len(t, staged(t, s, token, nil, nil), len(before)+1)
 }
 
-// ofWritesThatCheckEachOthersKeysOneLands has two writers each of whom relies on what the other one writes: on that nothing is there, on a tombstone, and on a value.
+// ofWritesThatCheckEachOthersKeysOneLands has two writers each of whom relies on what the other one writes: on that nothing is
+// there, on a tombstone, and on a value.
 func ofWritesThatCheckEachOthersKeysOneLands(t *testing.T, refs graveler.Refs, s graveler.Staging) {
 	ctx, fence := t.Context(), fenced(t, refs)
 	keys := [2]string{"a", "b"}

@@ -12,7 +12,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// Full draws a record that is valid, and has every field set to something that is not its zero value, also those that are added after this was written. Stamps stay nil. Texts have no zero byte.
+// Full draws a record that is valid, and has every field set to something that is not its zero value, also those that are added
+// after this was written. Stamps stay nil. Texts have no zero byte.
 func Full[T any](t *rapid.T) *T {
 	v := new(T)
 	fill(t, reflect.ValueOf(v).Elem())

@@ -318,7 +318,8 @@ func aTokenIsDroppedAlone(t *testing.T, refs graveler.Refs, s graveler.Staging) 
 	require.Len(t, staged(t, s, "lake-main:t10", nil, nil), 2)
 }
 
-// nothingIsStagedBehindASeal has writers who rely on the record, and somebody who changes it: what they were told has landed must have been there when he was told so.
+// nothingIsStagedBehindASeal has writers who rely on the record, and somebody who changes it: what they were told has landed must
+// have been there when he was told so.
 func nothingIsStagedBehindASeal(t *testing.T, refs graveler.Refs, s graveler.Staging) {
 	ctx, fence := t.Context(), fenced(t, refs)
 	var landed atomic.Int64

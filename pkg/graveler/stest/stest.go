@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stest tests stores: whatever implements [graveler.Refs] and [graveler.Staging] must pass it, so that package graveler is the same on all of them.
+// Package stest tests stores: whatever implements [graveler.Refs] and [graveler.Staging] must pass it, so that package graveler
+// is the same on all of them.
 //
 // A store may refuse texts with a zero byte, and writes within a repository that has no record; nothing else that package graveler may write.
 package stest

@@ -150,7 +150,8 @@ func lookBehind(s kv.Store) error {
 	return nil
 }
 
-// publishFence lets writers write under a fence that is published anew meanwhile: what was written under a state of it must be there when the next state is.
+// publishFence lets writers write under a fence that is published anew meanwhile: what was written under a state of it must be
+// there when the next state is.
 func publishFence(t *testing.T, h Harness) {
 	s, ctx := h.open(t), t.Context()
 	const rounds = 30

@@ -132,7 +132,8 @@ func applySeenWhole(t *testing.T, h Harness) {
 	}
 }
 
-// applyRelying has two writers each of whom creates a key while the other's is not there. Who relies on that writes nothing for it: to delete what is absent changes nothing.
+// applyRelying has two writers each of whom creates a key while the other's is not there. Who relies on that writes nothing for
+// it: to delete what is absent changes nothing.
 func applyRelying(t *testing.T, h Harness) {
 	s, absent := h.open(t), kv.Absent
 	for round := range 30 {

@@ -190,7 +190,8 @@ func requireFailed(t *testing.T, s *Store) {
 	require.ErrorIs(t, err, kv.ErrNotFound)
 }
 
-// readAcknowledged reads from a store that has failed: what was acknowledged, or that it is in doubt, or what was tried after that, if a later write has made it durable; who has seen that relies on it.
+// readAcknowledged reads from a store that has failed: what was acknowledged, or that it is in doubt, or what was tried after
+// that, if a later write has made it durable; who has seen that relies on it.
 func (l *load) readAcknowledged(t *testing.T, s *Store) {
 	t.Helper()
 	for key, n := range l.acknowledged {

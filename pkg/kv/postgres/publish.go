@@ -8,7 +8,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Publish performs all writes in one transaction and one round trip. Where the predicate does not hold, the records before the last are stored all the same.
+// Publish performs all writes in one transaction and one round trip. Where the predicate does not hold, the records before the
+// last are stored all the same.
 func (s *Store) Publish(ctx context.Context, before []kv.Record, last kv.Record, p kv.Predicate) error {
 	err := s.Limits().CheckPublish(before, last, p)
 	if err == nil {

@@ -48,8 +48,9 @@ on conflict (partition_key, key) do update set value = excluded.value`
 
 	deleteAll = `delete from moraine.kv where partition_key = $1 and key = any($2)`
 
-	// dropChunk removes the first keys, from $2 on, and returns the last of them. That the last key comes from a subquery makes it a bound of the index
-	// whatever the planner thinks: in a join, a plan made while the table was empty would look at every key behind it.
+	// dropChunk removes the first keys, from $2 on, and returns the last of them. That the last key comes from a subquery makes
+	// it a bound of the index whatever the planner thinks: in a join, a plan made while the table was empty would look at every
+	// key behind it.
 	dropChunk = `
 with last as (
     select key from (

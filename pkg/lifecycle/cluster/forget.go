@@ -12,8 +12,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
-// ForgetMalformed removes the leases and workers' records that are malformed, which nobody renews or takes over, and returns how many there were. Those that are in order stay, whoever has them. It may run beside workers; one whose own record it
-// has removed writes it anew.
+// ForgetMalformed removes the leases and workers' records that are malformed, which nobody renews or takes over, and returns how
+// many there were. Those that are in order stay, whoever has them. It may run beside workers; one whose own record it has removed
+// writes it anew.
 func ForgetMalformed(ctx context.Context, store kv.Store) (removed int, err error) {
 	leases, err := malformed(ctx, store, leasesPrefix, decodeLease)
 	if err != nil {

@@ -35,8 +35,9 @@ func (w *Worker) left(l *lease) time.Duration {
 	return w.c.LeaseFor - max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0)))
 }
 
-// Hold begins work on a shard. The context that it returns ends with ctx, and when the shard is no longer this worker's: its cause is then one of the errors above. done must be called as soon as the work has ended, also where
-// the context did; it may be called again. Where the shard is not among Shards, Hold returns false, and there is nothing to be done.
+// Hold begins work on a shard. The context that it returns ends with ctx, and when the shard is no longer this worker's: its
+// cause is then one of the errors above. done must be called as soon as the work has ended, also where the context did; it may be
+// called again. Where the shard is not among Shards, Hold returns false, and there is nothing to be done.
 func (w *Worker) Hold(ctx context.Context, shard int) (_ context.Context, done func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

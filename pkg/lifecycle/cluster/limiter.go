@@ -30,8 +30,8 @@ type Limiter struct {
 	waited time.Duration
 }
 
-// NewLimiter returns a Limiter for a process that has all shards, and so the whole rate. A rate of 0 is no bound; a burst of 0 is twice the rate, and at least 1. Anything that makes no sense is
-// [graveler.ErrInvalidValue].
+// NewLimiter returns a Limiter for a process that has all shards, and so the whole rate. A rate of 0 is no bound; a burst of 0 is
+// twice the rate, and at least 1. Anything that makes no sense is [graveler.ErrInvalidValue].
 func NewLimiter(perSecond float64, burst int) (*Limiter, error) {
 	switch {
 	case math.IsNaN(perSecond) || math.IsInf(perSecond, 0) || perSecond < 0:
@@ -52,8 +52,9 @@ func NewLimiter(perSecond float64, burst int) (*Limiter, error) {
 	return l, nil
 }
 
-// Wait waits until n more may be removed, and returns how long that took. It takes them in slices of at most the burst, so that a change of this process's part counts at once. It returns the error of a context that ends
-// meanwhile, and ErrNoShare where there is a rate and this process has no part of it.
+// Wait waits until n more may be removed, and returns how long that took. It takes them in slices of at most the burst, so that a
+// change of this process's part counts at once. It returns the error of a context that ends meanwhile, and ErrNoShare where there
+// is a rate and this process has no part of it.
 func (l *Limiter) Wait(ctx context.Context, n int) (time.Duration, error) {
 	if l.bucket == nil {
 		return 0, ctx.Err()
@@ -130,8 +131,9 @@ func (l *Limiter) Waited() time.Duration {
 	return l.waited
 }
 
-// share sets this process's part to that of so many shards. Shards that nobody holds are a part that nobody uses, so that the whole is not exceeded while shards change hands; only a burst smaller than the number of shards
-// may be, since a part of it is at least 1.
+// share sets this process's part to that of so many shards. Shards that nobody holds are a part that nobody uses, so that the
+// whole is not exceeded while shards change hands; only a burst smaller than the number of shards may be, since a part of it is
+// at least 1.
 func (l *Limiter) share(shards int) {
 	if l.bucket == nil {
 		return

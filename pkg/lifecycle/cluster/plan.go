@@ -12,9 +12,11 @@ import (
 // nobody holds a shard that is free.
 const nobody = ""
 
-// plan says who is to hold each shard, given which shards each worker would take, and who holds what. A shard stays where it is if it can; a free one goes to the worker with the fewest that would take it; then single shards
-// move, the highest first, as long as that makes two workers more equal. So where all would take all, no two differ by more than one. It is a function of what it is given alone, so that workers who see the same state agree
-// without a word, and it changes nothing that it has planned before.
+// plan says who is to hold each shard, given which shards each worker would take, and who holds what. A shard stays where it is
+// if it can; a free one goes to the worker with the fewest that would take it; then single shards move, the highest first, as
+// long as that makes two workers more equal. So where all would take all, no two differ by more than one. It is a function of
+// what it is given alone, so that workers who see the same state agree without a word, and it changes nothing that it has planned
+// before.
 func plan(takes map[string][]int, holders [lifecycle.Shards]string) [lifecycle.Shards]string {
 	ids := slices.Sorted(maps.Keys(takes))
 	load := map[string]int{}

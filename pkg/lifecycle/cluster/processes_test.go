@@ -152,7 +152,8 @@ func (p *processOf) until(t *testing.T, wanted func(one processPass, removed int
 	}
 }
 
-// Two processes share the shards, and each object goes once. When one is killed, the other one takes its shards and does what that one would have done.
+// Two processes share the shards, and each object goes once. When one is killed, the other one takes its shards and does what
+// that one would have done.
 func TestTwoProcessesShareTheWorkThroughPostgreSQL(t *testing.T) {
 	url, files := testpg.Start(t).NewDatabase(t), t.TempDir()
 	s, records, err := openStore(t.Context(), url, files)

@@ -81,7 +81,8 @@ func TestPlansAreFairAndFinal(t *testing.T) {
 	})
 }
 
-// Workers join, leave, die, work and stop working at any time; renewals come when they come. In one clock no shard is ever held by two. When everybody has been left alone for a while, all shards are held, and evenly.
+// Workers join, leave, die, work and stop working at any time; renewals come when they come. In one clock no shard is ever held
+// by two. When everybody has been left alone for a while, all shards are held, and evenly.
 func TestShardsAreSharedWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store, c := mem.New(), newClock()

@@ -57,7 +57,8 @@ type State struct {
 	Members []Member // by ID
 }
 
-// leaseData and memberData are the stored forms. Both are for workers of the same time only, so they are held to the very bytes that this program writes.
+// leaseData and memberData are the stored forms. Both are for workers of the same time only, so they are held to the very bytes
+// that this program writes.
 type leaseData struct {
 	Worker string `json:"worker"`
 	renewalData
@@ -157,7 +158,8 @@ func checkShards(shards []int) error {
 	return nil
 }
 
-// ReadState reads who is there and who holds what. A record that is malformed is left out, and the error then matches [cursor.ErrMalformed] and says which, beside the rest of the state; with any other error there is none.
+// ReadState reads who is there and who holds what. A record that is malformed is left out, and the error then matches
+// [cursor.ErrMalformed] and says which, beside the rest of the state; with any other error there is none.
 func ReadState(ctx context.Context, store kv.Store) (State, error) {
 	leases, leasesErr, err := scan(ctx, store, leasesPrefix, decodeLease)
 	if err != nil {

@@ -19,7 +19,8 @@ type sighting struct {
 	since  time.Time
 }
 
-// round renews what this worker holds, gives back what is to be another's and takes what is to be its own. Trouble with a single shard is in the error and keeps no other from its turn.
+// round renews what this worker holds, gives back what is to be another's and takes what is to be its own. Trouble with a single
+// shard is in the error and keeps no other from its turn.
 func (w *Worker) round(ctx context.Context) error {
 	err := w.share(ctx)
 	w.lapse()
@@ -73,7 +74,8 @@ type judged struct {
 	over bool
 }
 
-// judge tells the living from the dead, in what was read between two times: the leases, by shard; what each living worker would take, which for one that is only known by its leases, or has not been heard of twice, is what it has; and those who are dead.
+// judge tells the living from the dead, in what was read between two times: the leases, by shard; what each living worker would
+// take, which for one that is only known by its leases, or has not been heard of twice, is what it has; and those who are dead.
 func (w *Worker) judge(state State, before, after time.Time) (leases map[int]judged, takes map[string][]int, dead []Member) {
 	seen := map[string]sighting{}
 	over := func(key string, stored []byte, r Renewal) bool {
@@ -115,7 +117,8 @@ func (w *Worker) judge(state State, before, after time.Time) (leases map[int]jud
 	return leases, takes, dead
 }
 
-// register tells the others that this worker is there. Nobody else writes the record, and whoever removes it looks at what it says, so it needs no condition.
+// register tells the others that this worker is there. Nobody else writes the record, and whoever removes it looks at what it
+// says, so it needs no condition.
 func (w *Worker) register(ctx context.Context) error {
 	w.epoch++
 	value, err := Member{Shards: w.c.Shards, Renewal: w.renewal(w.c.Now())}.encode()

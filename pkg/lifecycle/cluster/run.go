@@ -12,8 +12,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
-// Start makes the first round, after which the worker holds what is free of its part, and goes on in a goroutine of its own until Close. The context is for the first round alone. Where that fails, nothing is started,
-// and Start may be called again; a malformed record is no failure, and is in Err. A worker starts once.
+// Start makes the first round, after which the worker holds what is free of its part, and goes on in a goroutine of its own until
+// Close. The context is for the first round alone. Where that fails, nothing is started, and Start may be called again; a
+// malformed record is no failure, and is in Err. A worker starts once.
 func (w *Worker) Start(ctx context.Context) error {
 	w.life.Lock()
 	defer w.life.Unlock()
@@ -61,7 +62,8 @@ func (w *Worker) pause() time.Duration {
 	return max(pause, time.Millisecond)
 }
 
-// Close ends all work, waits for it, and releases what the worker holds. Where ctx ends before the work does, or the store fails, what is left is over when its term is. Closing twice is harmless.
+// Close ends all work, waits for it, and releases what the worker holds. Where ctx ends before the work does, or the store fails,
+// what is left is over when its term is. Closing twice is harmless.
 func (w *Worker) Close(ctx context.Context) error {
 	w.life.Lock()
 	defer w.life.Unlock()

@@ -43,9 +43,12 @@ func (t *Turn) lost(shard int) bool {
 	return errors.Is(cause, ErrLost) || errors.Is(cause, ErrGivenBack)
 }
 
-// Turns yields what one pass after another is to work on, until ctx ends: at once all shards that the worker holds, and then each of them whenever its last pass began so long ago. For a shard that the worker gains later that is the pass that its
-// cursor tells of, whoever made it; so one whose last holder has died, before or in the middle of a pass, has its turn soon if it has waited for too long: about a renewal later, and not before the turn under way has ended. A pass from which the shard was taken does not count. Shards that would have their turn within
-// a tenth of the time go along with one. A worker that holds no shards has an empty turn so often, and one in the beginning, so that somebody hears of it.
+// Turns yields what one pass after another is to work on, until ctx ends: at once all shards that the worker holds, and then each
+// of them whenever its last pass began so long ago. For a shard that the worker gains later that is the pass that its cursor
+// tells of, whoever made it; so one whose last holder has died, before or in the middle of a pass, has its turn soon if it has
+// waited for too long: about a renewal later, and not before the turn under way has ended. A pass from which the shard was taken
+// does not count. Shards that would have their turn within a tenth of the time go along with one. A worker that holds no shards
+// has an empty turn so often, and one in the beginning, so that somebody hears of it.
 //
 // A turn ends with the body of the loop. There is one loop at a time.
 func (w *Worker) Turns(ctx context.Context, every time.Duration) iter.Seq[*Turn] {
@@ -71,7 +74,8 @@ func (w *Worker) Turns(ctx context.Context, every time.Duration) iter.Seq[*Turn]
 	}
 }
 
-// awaitGain returns after a time, or when the worker has gained shards and nothing has come for more than a round, or when ctx ends. Another worker gives its shards back one by one, and they are to go with one pass.
+// awaitGain returns after a time, or when the worker has gained shards and nothing has come for more than a round, or when ctx
+// ends. Another worker gives its shards back one by one, and they are to go with one pass.
 func (w *Worker) awaitGain(ctx context.Context, d time.Duration) {
 	timer, end := time.NewTimer(d), time.Now().Add(d)
 	defer timer.Stop()
@@ -121,7 +125,8 @@ func (s *schedule) due(ctx context.Context, now time.Time) (shards []int, next t
 	return shards, next
 }
 
-// lastPass returns when the last pass over a shard began that is known of. A record that cannot be read is for the next pass to tell of, and one of a clock that was ahead says nothing.
+// lastPass returns when the last pass over a shard began that is known of. A record that cannot be read is for the next pass to
+// tell of, and one of a clock that was ahead says nothing.
 func (s *schedule) lastPass(ctx context.Context, shard int, now time.Time) time.Time {
 	if began, ok := s.began[shard]; ok {
 		return began

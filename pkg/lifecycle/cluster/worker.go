@@ -2,18 +2,24 @@
 
 // Package cluster shares the shards of lifecycle, and the rate of its deletions, among the processes of a store.
 //
-// Each process has a [Worker]. It tells that it is there by a record workers/<ID> in partition [cursor.Partition], and takes its part of the shards by records leases/shard-NN, which are written on condition only
-// (kv.Store.SetIf): of two that want a shard one gets it. Records are renewed while the worker runs. A worker that stops releases what it holds; one that dies is silent, and its shards move on when its leases are over.
+// Each process has a [Worker]. It tells that it is there by a record workers/<ID> in partition [cursor.Partition], and takes its
+// part of the shards by records leases/shard-NN, which are written on condition only (kv.Store.SetIf): of two that want a shard
+// one gets it. Records are renewed while the worker runs. A worker that stops releases what it holds; one that dies is silent,
+// and its shards move on when its leases are over.
 //
 // # Clocks
 //
-// When a lease is over is a matter of two clocks that nobody compares. So the holder counts from before it wrote the record, by whichever of its clocks (monotonic or not) says that more time has gone, and stops work when the
-// lease's term has passed. Another worker counts from after it first saw the record as it is, by its own monotonic clock, and takes over when it has seen no renewal for the term: that is never earlier than the holder stops,
-// however wrong the time of day is on either machine. Only for a worker that has not watched for so long, such as one that was just started, the time in the record counts: it must be past by more than
-// five minutes, by which the clocks of a store's machines may differ (a process whose clock is further off cannot move branches).
+// When a lease is over is a matter of two clocks that nobody compares. So the holder counts from before it wrote the record, by
+// whichever of its clocks (monotonic or not) says that more time has gone, and stops work when the lease's term has passed.
+// Another worker counts from after it first saw the record as it is, by its own monotonic clock, and takes over when it has seen
+// no renewal for the term: that is never earlier than the holder stops, however wrong the time of day is on either machine. Only
+// for a worker that has not watched for so long, such as one that was just started, the time in the record counts: it must be
+// past by more than five minutes, by which the clocks of a store's machines may differ (a process whose clock is further off
+// cannot move branches).
 //
-// That leaves a process that is stopped in the middle and goes on later, and clocks that are further apart. Then two workers act on one shard, for as long as the first does not look at its context. That does no harm,
-// since removals compare identities; leases only keep work from being done twice.
+// That leaves a process that is stopped in the middle and goes on later, and clocks that are further apart. Then two workers act
+// on one shard, for as long as the first does not look at its context. That does no harm, since removals compare identities;
+// leases only keep work from being done twice.
 package cluster
 
 import (
@@ -55,13 +61,15 @@ var namePattern = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$`)
 // Config says how a worker takes part.
 type Config struct {
 	Store kv.Store
-	// Name is what the worker's ID begins with, such as the name of the machine: at most 64 of A-Z, a-z, 0-9, '.', '_' and '-'. It may be empty, and need not be unique.
+	// Name is what the worker's ID begins with, such as the name of the machine: at most 64 of A-Z, a-z, 0-9, '.', '_' and '-'.
+	// It may be empty, and need not be unique.
 	Name string
 	// Shards are those that the worker would take, in any order; none is all.
 	Shards []int
 	// LeaseFor is how long a worker may be silent before its shards move on: by default a minute, at most an hour.
 	LeaseFor time.Duration
-	// RenewEvery is how often leases are renewed, and shares looked at: by default, and at most, a third of LeaseFor. A round costs two scans and a write per shard.
+	// RenewEvery is how often leases are renewed, and shares looked at: by default, and at most, a third of LeaseFor. A round
+	// costs two scans and a write per shard.
 	RenewEvery time.Duration
 	// DeletesPerSecond and DeletesBurst are those of all workers together, as NewLimiter takes them.
 	DeletesPerSecond float64
@@ -163,7 +171,8 @@ func (w *Worker) ID() string { return w.id }
 // Limiter returns the limiter of everything that this worker removes: its part of the rate, in proportion to the shards that it holds.
 func (w *Worker) Limiter() *Limiter { return w.limiter }
 
-// Err returns what went wrong in the last round of renewals, or nil. A malformed record is part of it until somebody removes it; its shard is held by nobody.
+// Err returns what went wrong in the last round of renewals, or nil. A malformed record is part of it until somebody removes it;
+// its shard is held by nobody.
 func (w *Worker) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,8 @@ func (s *Store) Cursor(ctx context.Context, shard int) (Cursor, bool, error) {
 	return get(ctx, s, cursorKey(shard), decodeCursor)
 }
 
-// Cursors yields the cursors that there are, by shard. One that is malformed is yielded as its error, and does not end the sequence; any other error does.
+// Cursors yields the cursors that there are, by shard. One that is malformed is yielded as its error, and does not end the
+// sequence; any other error does.
 func (s *Store) Cursors(ctx context.Context) iter.Seq2[Cursor, error] {
 	return scan(ctx, s, cursorsPrefix, decodeCursor)
 }

@@ -30,13 +30,15 @@ type Deferred struct {
 	Blocked                  *Block // why it could not be carried out when it was due; nil: that is not so
 }
 
-// Defer writes what is to be looked at again. Writing the same again changes nothing: due, branch, key, kind and identity make the key of the record, and what it is blocked by does not.
+// Defer writes what is to be looked at again. Writing the same again changes nothing: due, branch, key, kind and identity make
+// the key of the record, and what it is blocked by does not.
 func (s *Store) Defer(ctx context.Context, deferred ...Deferred) error {
 	return save(ctx, s, "deferred object", deferred)
 }
 
-// Due yields what of a shard is due at now, the earliest first, in pages as the store reads them; what is not due costs nothing. What it has yielded may be removed meanwhile. A record that is malformed is yielded as its error,
-// and does not end the sequence; any other error does.
+// Due yields what of a shard is due at now, the earliest first, in pages as the store reads them; what is not due costs nothing.
+// What it has yielded may be removed meanwhile. A record that is malformed is yielded as its error, and does not end the
+// sequence; any other error does.
 func (s *Store) Due(ctx context.Context, shard int, now int64) iter.Seq2[Deferred, error] {
 	if err := checkShard(shard); err != nil {
 		return failed[Deferred](invalid("%v", err))
@@ -73,8 +75,9 @@ func (d Deferred) key() string {
 	return fmt.Sprintf("%s%016x/%x", deferredIn(d.Shard), d.Due, d.hash())
 }
 
-// hash is SHA-256 of the tag "moraine lifecycle deferred 1" and then the UIDs of repository and branch, key, kind and identity, each preceded by its length as 8 bytes, big-endian. Contents that followed one another under a
-// key, and are due at one time, must not replace each other's records.
+// hash is SHA-256 of the tag "moraine lifecycle deferred 1" and then the UIDs of repository and branch, key, kind and identity,
+// each preceded by its length as 8 bytes, big-endian. Contents that followed one another under a key, and are due at one time,
+// must not replace each other's records.
 func (d Deferred) hash() []byte {
 	h := sha256.New()
 	for _, part := range [][]byte{

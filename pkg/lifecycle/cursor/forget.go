@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// Forget removes the cursor, the positions and the deferred objects of a shard, and what is remembered of walks, which are over other shards too; whatever is in the records. It returns how many there were. The next pass starts
-// cold there: it looks at everything, and so comes to what was deferred, too; and it walks. It costs the reading of these records.
+// Forget removes the cursor, the positions and the deferred objects of a shard, and what is remembered of walks, which are over
+// other shards too; whatever is in the records. It returns how many there were. The next pass starts cold there: it looks at
+// everything, and so comes to what was deferred, too; and it walks. It costs the reading of these records.
 func (s *Store) Forget(ctx context.Context, shard int) (removed int, err error) {
 	if err := checkShard(shard); err != nil {
 		return 0, invalid("%v", err)

@@ -12,8 +12,9 @@ import (
 	"slices"
 )
 
-// decodeObject reads the one JSON object that data must be into the pointers of fields, by name. Every field must be there, but those that are optional, and there may be no other. Package encoding/json by itself
-// matches names whatever their case, lets the last of two fields of one name win, and leaves alone what is null or missing.
+// decodeObject reads the one JSON object that data must be into the pointers of fields, by name. Every field must be there, but
+// those that are optional, and there may be no other. Package encoding/json by itself matches names whatever their case, lets the
+// last of two fields of one name win, and leaves alone what is null or missing.
 func decodeObject(data []byte, fields map[string]any, optional ...string) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {

@@ -30,7 +30,8 @@ type Position struct {
 // Lane is the progress of the actions of one delay. What is due by a step, and what a step covers, is the pass's to say; here it is only kept.
 type Lane struct {
 	Delay int // in days; 0: the lane of what has no delay, which is fed by events alone
-	// Horizon and Head are those of the last step that was finished; both are zero before the first. The time of Head is that of its move; that of Horizon is never later.
+	// Horizon and Head are those of the last step that was finished; both are zero before the first. The time of Head is that of
+	// its move; that of Horizon is never later.
 	Horizon, Head Point
 	Judged        int64    // likewise
 	RulesHash     [32]byte // of the rules that this was done under
@@ -78,7 +79,8 @@ func (s *Store) Position(ctx context.Context, shard int, repositoryUID, branchUI
 	return get(ctx, s, p.key(), decodePosition)
 }
 
-// Positions yields the positions of a shard by the UIDs of repository and branch. One that is malformed is yielded as its error, and does not end the sequence; any other error does.
+// Positions yields the positions of a shard by the UIDs of repository and branch. One that is malformed is yielded as its error,
+// and does not end the sequence; any other error does.
 func (s *Store) Positions(ctx context.Context, shard int) iter.Seq2[Position, error] {
 	if err := checkShard(shard); err != nil {
 		return failed[Position](invalid("%v", err))
@@ -86,7 +88,8 @@ func (s *Store) Positions(ctx context.Context, shard int) iter.Seq2[Position, er
 	return scan(ctx, s, positionsIn(shard), decodePosition)
 }
 
-// SavePositions writes positions, and removes those that have no lanes. A record has room for a thousand lanes at rest; steps and blocks take more, by the lengths of their keys, and a record of more than the engine takes is kv.ErrTooLarge.
+// SavePositions writes positions, and removes those that have no lanes. A record has room for a thousand lanes at rest; steps and
+// blocks take more, by the lengths of their keys, and a record of more than the engine takes is kv.ErrTooLarge.
 func (s *Store) SavePositions(ctx context.Context, positions ...Position) error {
 	return save(ctx, s, "position", positions)
 }

@@ -12,9 +12,11 @@ import (
 // pruneBatch is how many records are removed at a time.
 const pruneBatch = 1000
 
-// Prune removes the positions and deferred objects that some shards have of sources that live says are gone, and all walks over such sources, and returns how many that were. live must know every source that may have got a record before
-// Prune was called, or else an object that another pass defers meanwhile can be lost, while its position is saved: the shards are to be those that nobody else works on. A record that does not tell its source stays and is an error, after
-// all others have been looked at. It reads all deferred objects, and of the rest the keys.
+// Prune removes the positions and deferred objects that some shards have of sources that live says are gone, and all walks over
+// such sources, and returns how many that were. live must know every source that may have got a record before Prune was called,
+// or else an object that another pass defers meanwhile can be lost, while its position is saved: the shards are to be those that
+// nobody else works on. A record that does not tell its source stays and is an error, after all others have been looked at. It
+// reads all deferred objects, and of the rest the keys.
 func (s *Store) Prune(ctx context.Context, shards []int, live func(repositoryUID, branchUID string) bool) (removed int, err error) {
 	type records struct {
 		prefix string

@@ -7,12 +7,15 @@
 //   - a [Deferred] is an object to look at again at a known time;
 //   - a [Walk] per source branch says how far a walk under way has come, and when the last one was.
 //
-// Reading is strict, because a position that is read wrong makes a pass skip what is due, or do all of it again. A record that is cut, altered, of another version, or that belongs under another key is an error that
-// matches [ErrMalformed] and names partition and key; only one that is not there at all is a cold start. Positions, deferred objects and walks end in a checksum of their bytes. A cursor is plain JSON, in which a digit that
-// was altered is another number: what a pass acts on is in the positions. Writing is as strict: what could not be read back is [graveler.ErrInvalidValue], and then nothing of the call has been written.
+// Reading is strict, because a position that is read wrong makes a pass skip what is due, or do all of it again. A record that is
+// cut, altered, of another version, or that belongs under another key is an error that matches [ErrMalformed] and names partition
+// and key; only one that is not there at all is a cold start. Positions, deferred objects and walks end in a checksum of their
+// bytes. A cursor is plain JSON, in which a digit that was altered is another number: what a pass acts on is in the positions.
+// Writing is as strict: what could not be read back is [graveler.ErrInvalidValue], and then nothing of the call has been written.
 //
-// Saving several records is not atomic: after an error any of them may have been saved. A pass saves positions before the cursor that vouches for them. Errors of the store come wrapped, so that [kv.ErrReadOnly] and the
-// others still match. All times are nanoseconds since the Unix epoch, where 0 is none.
+// Saving several records is not atomic: after an error any of them may have been saved. A pass saves positions before the cursor
+// that vouches for them. Errors of the store come wrapped, so that [kv.ErrReadOnly] and the others still match. All times are
+// nanoseconds since the Unix epoch, where 0 is none.
 package cursor
 
 import (
@@ -58,7 +61,8 @@ func get[T any](ctx context.Context, s *Store, key string, decode func(key strin
 	return record, true, nil
 }
 
-// scan yields the records whose keys begin with prefix, by key. One that is malformed is yielded as its error, and the scan goes on behind it; any other error is the last.
+// scan yields the records whose keys begin with prefix, by key. One that is malformed is yielded as its error, and the scan goes
+// on behind it; any other error is the last.
 func scan[T any](ctx context.Context, s *Store, prefix string, decode func(key string, value []byte) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		err := s.each(ctx, prefix, func(key string, value []byte) bool {

@@ -31,7 +31,8 @@ type Walk struct {
 	PromotedHash [32]byte
 	// Last is when the last walk that has ended began; 0: none has.
 	Last int64
-	// Blocked is the first key that was due and could not be done, of those that the walk under way is done with or else of the last one; nil: there was none.
+	// Blocked is the first key that was due and could not be done, of those that the walk under way is done with or else of the
+	// last one; nil: there was none.
 	Blocked *Block
 }
 
@@ -43,7 +44,8 @@ func (s *Store) Walk(ctx context.Context, repositoryUID, branchUID string, shard
 	return get(ctx, s, Walk{RepositoryUID: repositoryUID, BranchUID: branchUID, Shards: shards}.key(), decodeWalk)
 }
 
-// Walks yields what is remembered of all walks, by the UIDs of repository and branch. One that is malformed is yielded as its error, and does not end the sequence; any other error does.
+// Walks yields what is remembered of all walks, by the UIDs of repository and branch. One that is malformed is yielded as its
+// error, and does not end the sequence; any other error does.
 func (s *Store) Walks(ctx context.Context) iter.Seq2[Walk, error] {
 	return scan(ctx, s, walksPrefix, decodeWalk)
 }

@@ -119,7 +119,8 @@ func TestACursorOfAClockThatWasAheadDoesNotHideALag(t *testing.T) {
 	}
 }
 
-// Another host's clock is behind by three minutes, at midnight. What happened meanwhile to the other version of the key must be seen all the same by a pass that finds the marker due.
+// Another host's clock is behind by three minutes, at midnight. What happened meanwhile to the other version of the key must be
+// seen all the same by a pass that finds the marker due.
 func TestAPassThatIsBehindAnotherUsesUpNoEvent(t *testing.T) {
 	f := newFixture(t, catalog.VersioningEnabled)
 	f.config.DayBoundary = lifecycle.MidnightUTC

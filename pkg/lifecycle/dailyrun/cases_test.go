@@ -327,7 +327,8 @@ func TestANoncurrentVersionGoesByWhenItWasDisplaced(t *testing.T) {
 	require.Equal(t, []string{"marker"}, f.versions("b"))
 }
 
-// MinIO pull request 14902, SeaweedFS pull request 9845: a suspended bucket piled up delete markers. Ceph pull request 28587: they were made again and again.
+// MinIO pull request 14902, SeaweedFS pull request 9845: a suspended bucket piled up delete markers. Ceph pull request 28587:
+// they were made again and again.
 func TestADeleteMarkerIsMadeOnce(t *testing.T) {
 	for _, v := range []catalog.Versioning{catalog.VersioningEnabled, catalog.VersioningSuspended} {
 		t.Run(string(v), func(t *testing.T) {
@@ -381,7 +382,8 @@ func TestALoneDeleteMarkerGoes(t *testing.T) {
 	}
 }
 
-// Where the log is too short, a version goes by when it was displaced. One that a user restores and overwrites again, after the pass has looked at it, is not old any more.
+// Where the log is too short, a version goes by when it was displaced. One that a user restores and overwrites again, after the
+// pass has looked at it, is not old any more.
 func TestAVersionThatIsDisplacedAgainMeanwhileIsAsYoungAsThat(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		t.Run(fmt.Sprint(again), func(t *testing.T) {

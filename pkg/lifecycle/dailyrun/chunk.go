@@ -90,7 +90,8 @@ func (r *reading) wants(key string) *shard {
 
 // add takes what is due. What a lock keeps is looked at again when the lock ends.
 func (r *reading) add(ctx context.Context, sh *shard, unit graveler.Key, due walker.Due) error {
-	// Another lane may have come to it. What that one has done is seen afterwards, so that nothing is dispatched twice. And a key may have more versions than are dispatched together.
+	// Another lane may have come to it. What that one has done is seen afterwards, so that nothing is dispatched twice. And a key
+	// may have more versions than are dispatched together.
 	if r.others[string(due.Object.Entry)] || len(r.items) >= r.most() {
 		if err := r.flush(ctx); err != nil {
 			return err
@@ -133,7 +134,8 @@ func (r *reading) passed(ctx context.Context, unit graveler.Key) error {
 	return r.flush(ctx)
 }
 
-// flush has everything dispatched that was gathered, moves the lanes on, ends the steps of those that were read to the end, and saves how far all have come.
+// flush has everything dispatched that was gathered, moves the lanes on, ends the steps of those that were read to the end, and
+// saves how far all have come.
 func (c *chunk) flush(ctx context.Context) error {
 	err := c.dispatch(ctx)
 	var underWay []*reading
@@ -159,7 +161,8 @@ func (c *chunk) flush(ctx context.Context) error {
 	return err
 }
 
-// dispatch has everything dispatched and moves the lanes on: to the last unit that was read, or where something is not settled to the one before. Where the pass has to end, nothing of the chunk is.
+// dispatch has everything dispatched and moves the lanes on: to the last unit that was read, or where something is not settled to
+// the one before. Where the pass has to end, nothing of the chunk is.
 func (c *chunk) dispatch(ctx context.Context) error {
 	results, err := c.send(ctx, c.items)
 	if err != nil {

@@ -52,7 +52,8 @@ type Limiter interface {
 // Holder says which shards are this process's. *cluster.Worker does, and *cluster.Turn which of them have waited for a pass.
 type Holder interface {
 	Shards() []int
-	// Hold begins work on a shard, which ends with done; the context ends when the shard is no longer this process's. It returns false where the shard is not among Shards.
+	// Hold begins work on a shard, which ends with done; the context ends when the shard is no longer this process's. It returns
+	// false where the shard is not among Shards.
 	Hold(ctx context.Context, shard int) (work context.Context, done func(), ok bool)
 }
 
@@ -85,13 +86,16 @@ type Config struct {
 
 	// Dispatcher carries out what is due; nil: a dispatch.Mover over Store. Either is tried three times.
 	Dispatcher dispatch.Dispatcher
-	// Repositories are those that the pass is about; nil is all. A pass over some of them leaves what is remembered of the others as it is, and cursors too, which are about all.
+	// Repositories are those that the pass is about; nil is all. A pass over some of them leaves what is remembered of the others
+	// as it is, and cursors too, which are about all.
 	Repositories []graveler.RepositoryID
 	// Shards are those that the pass works on, each in [0, lifecycle.Shards); nil is all. Passes over other shards have walks of their own.
 	Shards []int
-	// Holder, unless it is nil, narrows them to what this process holds. A walk is not narrowed: whoever walks a repository does so for all of Shards.
+	// Holder, unless it is nil, narrows them to what this process holds. A walk is not narrowed: whoever walks a repository does
+	// so for all of Shards.
 	Holder Holder
-	// RetentionWindow is how far back branch logs are to be relied on; 0: as far as the longest delay of any rule needs, and a day. The retention rules of a repository may narrow it for a branch.
+	// RetentionWindow is how far back branch logs are to be relied on; 0: as far as the longest delay of any rule needs, and a
+	// day. The retention rules of a repository may narrow it for a branch.
 	RetentionWindow time.Duration
 	// Walker lists trees; nil: nothing is walked but where a lane starts cold.
 	Walker Walker
@@ -104,7 +108,8 @@ type Config struct {
 	DayBoundary lifecycle.Boundary
 	// MaxRuntime ends the pass, with what was done saved; 0: DefaultMaxRuntime. A pass that reaches it has not failed.
 	MaxRuntime time.Duration
-	// EventBudget bounds how many changes of a branch, how many candidates of each of its lanes, and how many keys of a walk over it, a pass reads; 0: there is no bound. A move is never read in part.
+	// EventBudget bounds how many changes of a branch, how many candidates of each of its lanes, and how many keys of a walk over
+	// it, a pass reads; 0: there is no bound. A move is never read in part.
 	EventBudget int
 	// DryRun makes a pass that changes nothing: it is told each removal that would be made, and nothing is dispatched or saved. nil: a real pass.
 	DryRun func(source dispatch.Source, item dispatch.Item)
@@ -163,7 +168,8 @@ func (c *Config) calendar() lifecycle.Calendar {
 	return lifecycle.Calendar{Day: c.Day, Boundary: c.DayBoundary}
 }
 
-// walkerDue reports whether a walk is due: with each pass, or if there was none yet, or when the interval has gone by; and after one of a pass whose clock was ahead, which says nothing of what is due now.
+// walkerDue reports whether a walk is due: with each pass, or if there was none yet, or when the interval has gone by; and after
+// one of a pass whose clock was ahead, which says nothing of what is due now.
 func walkerDue(last, now time.Time, interval time.Duration) bool {
 	return interval == 0 || last.IsZero() || last.After(now) || now.Sub(last) >= interval
 }

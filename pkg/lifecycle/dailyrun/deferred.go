@@ -157,7 +157,8 @@ func (s *source) appendLater(later []cursor.Deferred, sh *shard, d cursor.Deferr
 	return append(later, d)
 }
 
-// lookAgain judges a deferred object as it is now, by all rules. It is young where one of these is meant for it and the branch did not show it then: it was hidden, or displaced once more, or the clock has been set back.
+// lookAgain judges a deferred object as it is now, by all rules. It is young where one of these is meant for it and the branch
+// did not show it then: it was hidden, or displaced once more, or the clock has been set back.
 func (s *source) lookAgain(ctx context.Context, d cursor.Deferred) (due walker.Due, found, young bool, err error) {
 	head, err := s.present(ctx)
 	if err != nil {

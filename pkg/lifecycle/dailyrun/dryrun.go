@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
-// plannedOnly tells what would be dispatched, each entry once, though several lanes may come to it. Of what counts newer versions it is what has enough of them when everything that was named before has gone, as the dispatcher would have it.
+// plannedOnly tells what would be dispatched, each entry once, though several lanes may come to it. Of what counts newer versions
+// it is what has enough of them when everything that was named before has gone, as the dispatcher would have it.
 func (s *source) plannedOnly(ctx context.Context, items []pending, results []dispatch.Result) error {
 	goes := make([]bool, len(items))
 	counted := map[string]map[string]int{} // items by logical key and entry

@@ -11,7 +11,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
-// prune removes what the shards of the pass remember of branches that are gone, or have no rules any more, where the pass has come across any. Other shards are for those who work on them. Pins go first: what is pinned by nobody's position would be so for ever.
+// prune removes what the shards of the pass remember of branches that are gone, or have no rules any more, where the pass has
+// come across any. Other shards are for those who work on them. Pins go first: what is pinned by nobody's position would be so
+// for ever.
 func (p *pass) prune(ctx context.Context) {
 	gone := map[sourceID]bool{}
 	for _, sh := range p.shards {

@@ -35,7 +35,8 @@ type ActionExplanation struct {
 	Why string
 }
 
-// Explain says which rules will act on the objects of a key as a branch has them committed ("": the default branch), when, and why not earlier. A branch that has no rules is ErrNoConfiguration. It reads the whole log of the branch.
+// Explain says which rules will act on the objects of a key as a branch has them committed ("": the default branch), when, and
+// why not earlier. A branch that has no rules is ErrNoConfiguration. It reads the whole log of the branch.
 func Explain(ctx context.Context, c Config, repo graveler.RepositoryID, branch graveler.BranchID, key string) ([]Explanation, error) {
 	c.Holder = nil
 	p, err := newPass(c)

@@ -27,7 +27,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
 
-// exploration is one order in which the calls of two passes and of two users go on, with or without a fault. The rule is a day; all keys are of one shard.
+// exploration is one order in which the calls of two passes and of two users go on, with or without a fault. The rule is a day;
+// all keys are of one shard.
 type exploration struct {
 	*testing.T
 	scheduler *explore.Scheduler

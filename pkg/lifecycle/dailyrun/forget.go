@@ -21,8 +21,9 @@ type Pins interface {
 	RemovePin(ctx context.Context, repo graveler.RepositoryID, owner string) error
 }
 
-// Forget removes what passes remember of a shard, as cursor.Store.Forget does, and then what that has pinned in any repository, and returns how many records there were. No pass may be under way there. After an error it may be repeated.
-// It costs the reading of these records, and of all pins.
+// Forget removes what passes remember of a shard, as cursor.Store.Forget does, and then what that has pinned in any repository,
+// and returns how many records there were. No pass may be under way there. After an error it may be repeated. It costs the
+// reading of these records, and of all pins.
 func Forget(ctx context.Context, s Pins, records kv.Store, shard int) (removed int, err error) {
 	removed, err = cursor.New(records).Forget(ctx, shard)
 	if err != nil {

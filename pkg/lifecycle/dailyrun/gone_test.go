@@ -36,7 +36,8 @@ func (h *hooked) Set(ctx context.Context, partition, key, value []byte) error {
 	return h.Store.Set(ctx, partition, key, value)
 }
 
-// One pass prunes what is remembered of a repository that has no rules any more. It began before another repository got rules, by which a second pass, on the same shards or others, has deferred a locked version meanwhile.
+// One pass prunes what is remembered of a repository that has no rules any more. It began before another repository got rules, by
+// which a second pass, on the same shards or others, has deferred a locked version meanwhile.
 func TestAPassDoesNotPruneWhatALaterOneRemembers(t *testing.T) {
 	const locked, gone graveler.RepositoryID = "locked", "gone"
 	shard := lifecycle.ShardOf(bucket, "a")

@@ -15,8 +15,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
 
-// The tests of this file are about what was hidden by a reset for days 11 and 12, and brought back by another, under a rule of 30 days: the passes of days 40 and 45 find it due, that of day 42 does not. It stands between the other two because
-// a step of the lane does.
+// The tests of this file are about what was hidden by a reset for days 11 and 12, and brought back by another, under a rule of 30
+// days: the passes of days 40 and 45 find it due, that of day 42 does not. It stands between the other two because a step of the
+// lane does.
 
 func (f *fixture) head() graveler.CommitID {
 	f.Helper()

@@ -22,7 +22,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
-// A history is a list of steps. Each step is data and means something whatever came before it, so that one that fails can be made shorter by leaving out steps.
+// A history is a list of steps. Each step is data and means something whatever came before it, so that one that fails can be made
+// shorter by leaving out steps.
 type history struct {
 	Day      time.Duration
 	Boundary lifecycle.Boundary
@@ -163,7 +164,8 @@ func anyHistory(r *rand.Rand) history {
 	return h
 }
 
-// anyHiding is changes that are hidden by a reset a day later, and brought back after another one, and then a pass each day, which something may be in the way of: chance alone seldom hides what a step stands before.
+// anyHiding is changes that are hidden by a reset a day later, and brought back after another one, and then a pass each day,
+// which something may be in the way of: chance alone seldom hides what a step stands before.
 func anyHiding(r *rand.Rand) (steps []step) {
 	change := func() step {
 		return step{Do: []string{"put", "put", "delete", "remove version", "lock"}[r.IntN(5)], Key: r.IntN(len(keys)), A: r.IntN(1000)}
@@ -190,7 +192,8 @@ func anyHiding(r *rand.Rand) (steps []step) {
 	return steps
 }
 
-// anyFinish is passes that have all the same bounds, until there is nothing to do for them: however narrow the bounds are, they must come to an end of what is due and not blocked.
+// anyFinish is passes that have all the same bounds, until there is nothing to do for them: however narrow the bounds are, they
+// must come to an end of what is due and not blocked.
 func anyFinish(r *rand.Rand) step {
 	s := step{Do: "finish"}
 	if r.IntN(2) == 0 {

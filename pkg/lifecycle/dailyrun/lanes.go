@@ -89,7 +89,8 @@ func (s *source) prepare(ctx context.Context) error {
 	return nil
 }
 
-// covered reports whether the log goes back as far as the lanes of a delay need it. What they stand at is pinned, so that before that nothing is needed, which happens where the clock was set back.
+// covered reports whether the log goes back as far as the lanes of a delay need it. What they stand at is pinned, so that before
+// that nothing is needed, which happens where the clock was set back.
 func (s *source) covered(ctx context.Context, delay int) (bool, error) {
 	_, err := s.horizon(ctx, delay, s.head)
 	if errors.Is(err, graveler.ErrLogTruncated) {
@@ -187,7 +188,8 @@ func (s *source) step(ctx context.Context) error {
 
 func laneError(delay int, err error) error { return fmt.Errorf("lane of %d days: %w", delay, err) }
 
-// plan gives a lane its next step, where it has none and there is something to do. A pass finishes what another has begun only where it judges by no earlier horizon: a lane by which a clock that was ahead has judged starts cold.
+// plan gives a lane its next step, where it has none and there is something to do. A pass finishes what another has begun only
+// where it judges by no earlier horizon: a lane by which a clock that was ahead has judged starts cold.
 func (s *source) plan(ctx context.Context, l *cursor.Lane, hash [32]byte) error {
 	changed := l.Head != (cursor.Point{}) && l.RulesHash != hash
 	if l.Step != nil {
@@ -289,8 +291,9 @@ func (g *group) cold() bool { return g.from.Head == (cursor.Point{}) }
 // news is the part of the log that is new to the lanes.
 func (g *group) news() window { return window{g.from.Head.Time, g.step.Head.Time} }
 
-// windows are the parts of the log that are read for the step, move by move: what is new, and, where passes have judged by a later horizon than the last step's, what has fallen due since. What was hidden then was not due, and is on both sides
-// of a step over that time, so that their difference does not show it.
+// windows are the parts of the log that are read for the step, move by move: what is new, and, where passes have judged by a
+// later horizon than the last step's, what has fallen due since. What was hidden then was not due, and is on both sides of a step
+// over that time, so that their difference does not show it.
 func (g *group) windows() []window {
 	if g.cold() {
 		return nil
@@ -302,7 +305,8 @@ func (g *group) windows() []window {
 	return slices.DeleteFunc(all, func(w window) bool { return w.from >= w.through })
 }
 
-// groups returns the lanes of a delay that have a step to take and were not stopped, those that were blocked or the others. A lane that stands before others is read for by itself, and after them.
+// groups returns the lanes of a delay that have a step to take and were not stopped, those that were blocked or the others. A
+// lane that stands before others is read for by itself, and after them.
 func (s *source) groups(delay int, blocked bool) []*group {
 	type same struct {
 		h0, m0, h1, m1 cursor.Point

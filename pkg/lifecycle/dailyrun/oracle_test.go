@@ -18,8 +18,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
 
-// The oracle is the definition of what is due, and nothing else: it opens the tree of the head and that of D days ago, and looks at every entry. It remembers nothing from one pass to the next, and shares no code with what finds
-// candidates, reads logs, keeps positions or walks.
+// The oracle is the definition of what is due, and nothing else: it opens the tree of the head and that of D days ago, and looks
+// at every entry. It remembers nothing from one pass to the next, and shares no code with what finds candidates, reads logs,
+// keeps positions or walks.
 
 // object is an entry of a tree with what its siblings tell.
 type object struct {
@@ -29,7 +30,8 @@ type object struct {
 	aside bool      // it is neither in the place of an object that is current nor in that of a marker that is
 }
 
-// id names an object: where it is, what it is, and since when it has not been current. A version that is displaced a second time is another one: it begins to age anew.
+// id names an object: where it is, what it is, and since when it has not been current. A version that is displaced a second time
+// is another one: it begins to age anew.
 func (o *object) id() string { return identify(o.entry, o.Object) }
 
 func identify(entry graveler.Key, o lifecycle.Object) string {

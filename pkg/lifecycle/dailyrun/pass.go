@@ -20,12 +20,15 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/engine"
 )
 
-// Run makes one pass and returns what it did, also with an error. What is wrong with one source, lane, shard or walk keeps no other from its turn; the error joins all. Settings that make no sense are graveler.ErrInvalidValue, and a repository that does not exist graveler.ErrRepositoryNotFound, and
-// then there is no report, and nothing is done. When ctx ends, what was done is saved and the error matches ctx's.
+// Run makes one pass and returns what it did, also with an error. What is wrong with one source, lane, shard or walk keeps no
+// other from its turn; the error joins all. Settings that make no sense are graveler.ErrInvalidValue, and a repository that does
+// not exist graveler.ErrRepositoryNotFound, and then there is no report, and nothing is done. When ctx ends, what was done is
+// saved and the error matches ctx's.
 //
 // Passes may run at the same time, in any processes: where they act on one shard, they do some things twice, which changes nothing.
 //
-// Memory is some tens of megabytes, and what a chunk of 128k removals takes. Keys of changes are sorted on disk beyond a bound. A pass in which nothing changed and nothing fell due reads a few records per repository and shard.
+// Memory is some tens of megabytes, and what a chunk of 128k removals takes. Keys of changes are sorted on disk beyond a bound. A
+// pass in which nothing changed and nothing fell due reads a few records per repository and shard.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	p, err := newPass(c)
 	if err != nil {
@@ -131,7 +134,8 @@ func (p *pass) begin(ctx context.Context) {
 	p.findSources(ctx)
 }
 
-// rotated returns the sources, in another order each time, so that each gets its turn before any other now and then, also where passes are cut off and come at the same time of each day.
+// rotated returns the sources, in another order each time, so that each gets its turn before any other now and then, also where
+// passes are cut off and come at the same time of each day.
 func (p *pass) rotated() []*source {
 	sources := slices.Clone(p.sources)
 	rand.New(rand.NewPCG(uint64(p.now.UnixNano()), 0)).Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
@@ -243,7 +247,8 @@ func (p *pass) hold(ctx context.Context, n int) {
 	}
 }
 
-// letGo ends the work on shards that are another process's, which may wait for them, and not only when the pass ends. It is called where nothing of any shard is under way.
+// letGo ends the work on shards that are another process's, which may wait for them, and not only when the pass ends. It is
+// called where nothing of any shard is under way.
 func (p *pass) letGo() {
 	for _, s := range p.shards {
 		if !s.released && s.work.Err() != nil {

@@ -298,7 +298,8 @@ func (w *world) pass(s step, run engine, m *memory) error {
 	return errors.Join(wrong...)
 }
 
-// compare compares what a pass has removed of a source with what the oracle says: nothing else, and all of it, but where the pass was cut off, blocked, or overtaken by users.
+// compare compares what a pass has removed of a source with what the oracle says: nothing else, and all of it, but where the pass
+// was cut off, blocked, or overtaken by users.
 func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	b, err := w.users.GetBranch(w.ctx, f.Repository, f.Branch)
 	if errors.Is(err, graveler.ErrBranchNotFound) || err == nil && b.UID != f.UID {
@@ -347,7 +348,8 @@ func (w *world) compare(f frozen, p *passing, back bool, m *memory) error {
 	return fmt.Errorf("%s/%s: %s", f.Repository, f.Branch, strings.Join(wrong, "; "))
 }
 
-// finish makes passes until they change nothing any more, and holds what is left to the oracle. Passes take sources in any order: one that the rate ends may have come to none but those that are blocked.
+// finish makes passes until they change nothing any more, and holds what is left to the oracle. Passes take sources in any order:
+// one that the rate ends may have come to none but those that are blocked.
 func (w *world) finish(s step, run engine, m *memory) error {
 	state := func() (string, error) {
 		all := map[string]string{}

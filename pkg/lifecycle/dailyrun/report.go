@@ -22,7 +22,8 @@ type Report struct {
 	DryRun  bool
 	Shards  []ShardReport
 	Sources []SourceReport
-	// Outcomes counts what was dispatched; what a lock bars is SkippedObjectLock, whether it was dispatched or not. In a dry run it counts what would be, as Done.
+	// Outcomes counts what was dispatched; what a lock bars is SkippedObjectLock, whether it was dispatched or not. In a dry run
+	// it counts what would be, as Done.
 	Outcomes map[Dispatched]int
 	// Errors is how many errors there were, all of which Run returns.
 	Errors int
@@ -53,7 +54,8 @@ type SourceReport struct {
 	dispatch.Source
 	// Skipped says why nothing was done; "" where that is not so.
 	Skipped string
-	// Blocked is how many lanes of how many shards stand before something that could not be carried out, be it for now. What a lock has deferred in a shard counts as one more, and so does a walk that has come to such a thing.
+	// Blocked is how many lanes of how many shards stand before something that could not be carried out, be it for now. What a
+	// lock has deferred in a shard counts as one more, and so does a walk that has come to such a thing.
 	Blocked int
 	// WaitingUntil is when the next object falls due, as far as is known; zero: none is waiting.
 	WaitingUntil time.Time
@@ -67,7 +69,8 @@ type SourceReport struct {
 //
 //	daily_run: status=ok shards=16 errors=0 duration=7s cursor_lag_max=2h walked_max_age=3m
 //
-// status is ok or error, or idle where the pass had no shards to work on: other processes hold them. A lag or an age is cold where nothing of the kind has ended yet.
+// status is ok or error, or idle where the pass had no shards to work on: other processes hold them. A lag or an age is cold
+// where nothing of the kind has ended yet.
 func (r *Report) Heartbeat() string {
 	status := "ok"
 	switch {

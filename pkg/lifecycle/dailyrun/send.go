@@ -29,7 +29,8 @@ func (s *source) lockOf(d walker.Due) (until time.Time, locked bool) {
 	return until, locked && d.Action.Permanent(&d.Object.Object)
 }
 
-// most returns how many items are gathered to be dispatched together. With a limiter it is what that lets pass at once, so that nothing that was done waits for what may not be done yet, and a pass that ends has kept what it did.
+// most returns how many items are gathered to be dispatched together. With a limiter it is what that lets pass at once, so that
+// nothing that was done waits for what may not be done yet, and a pass that ends has kept what it did.
 func (p *pass) most() int {
 	if p.Limiter != nil && p.DryRun == nil {
 		if _, burst := p.Limiter.Rate(); burst > 0 {
@@ -39,7 +40,8 @@ func (p *pass) most() int {
 	return p.chunk
 }
 
-// sliceOver reports whether gathering since a time has taken so long that what was gathered is to be dispatched: a pass that ends meanwhile keeps what it has dispatched, and nothing else.
+// sliceOver reports whether gathering since a time has taken so long that what was gathered is to be dispatched: a pass that ends
+// meanwhile keeps what it has dispatched, and nothing else.
 func (p *pass) sliceOver(ctx context.Context, since time.Time) bool {
 	slice := p.MaxRuntime / 10
 	if end, ok := ctx.Deadline(); ok {

@@ -24,7 +24,8 @@ type Settings interface {
 // ErrNoConfiguration: the repository has no lifecycle configuration.
 var ErrNoConfiguration = fmt.Errorf("lifecycle configuration: %w", graveler.ErrSettingNotFound)
 
-// GetConfiguration returns the lifecycle configuration of a repository, ErrNoConfiguration where there is none. One that cannot be read is graveler.ErrCorrupt.
+// GetConfiguration returns the lifecycle configuration of a repository, ErrNoConfiguration where there is none. One that cannot
+// be read is graveler.ErrCorrupt.
 func GetConfiguration(ctx context.Context, s Settings, repo graveler.RepositoryID) (lifecycle.Configuration, error) {
 	c, _, err := configuration(ctx, s, repo)
 	if err != nil {

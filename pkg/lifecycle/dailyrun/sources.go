@@ -87,7 +87,8 @@ func (p *pass) findSources(ctx context.Context) {
 	}
 }
 
-// isGone reports whether an error is that a repository is being deleted, or has been meanwhile: there is nothing to be done in it then, which is no error of a pass.
+// isGone reports whether an error is that a repository is being deleted, or has been meanwhile: there is nothing to be done in it
+// then, which is no error of a pass.
 func isGone(err error) bool {
 	return errors.Is(err, graveler.ErrRepositoryNotFound) || errors.Is(err, graveler.ErrRepositoryInDeletion)
 }
@@ -248,7 +249,8 @@ func (s *source) open(ctx context.Context, tree graveler.MetaRangeID) (*walker.T
 	return walker.Open(ctx, s.Store, s.target.Repository, tree, s.versioning)
 }
 
-// present returns the tree by which is judged what is due: the head that the pass found. What moves later is for the next pass, also where the pass itself does it, and what is dispatched is judged once more.
+// present returns the tree by which is judged what is due: the head that the pass found. What moves later is for the next pass,
+// also where the pass itself does it, and what is dispatched is judged once more.
 func (s *source) present(ctx context.Context) (*walker.Tree, error) {
 	var err error
 	if s.judged == nil {
@@ -316,8 +318,9 @@ func (s *source) held(ctx context.Context, delay int, o *walker.Object) (bool, e
 	return sameObject(*v, o), nil
 }
 
-// sameObject reports whether a value that the entry of an object had was that object: the same content, and, of a version that is not current, displaced at the same time. One that became current meanwhile and was displaced once more is
-// as young as that. What was no object was another one.
+// sameObject reports whether a value that the entry of an object had was that object: the same content, and, of a version that is
+// not current, displaced at the same time. One that became current meanwhile and was displaced once more is as young as that.
+// What was no object was another one.
 func sameObject(v graveler.Value, o *walker.Object) bool {
 	if bytes.Equal(v.Identity, o.Value) {
 		return true

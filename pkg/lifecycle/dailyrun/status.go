@@ -53,7 +53,8 @@ type LaneStatus struct {
 	Blocked *cursor.Block
 }
 
-// ReadStatus reads how far passes with these settings have come, of the shards in c.Shards, whoever holds them. What cannot be read is in the error, beside the rest.
+// ReadStatus reads how far passes with these settings have come, of the shards in c.Shards, whoever holds them. What cannot be
+// read is in the error, beside the rest.
 func ReadStatus(ctx context.Context, c Config) (*Status, error) {
 	c.Holder = nil
 	p, err := newPass(c)

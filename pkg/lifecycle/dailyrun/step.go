@@ -70,7 +70,8 @@ func (s *source) fellDue(ctx context.Context, from, to graveler.MetaRangeID, aft
 	}
 }
 
-// merged yields the entries of a sorted sequence, and the keys of another one, without values where the first does not have them, in order, each once.
+// merged yields the entries of a sorted sequence, and the keys of another one, without values where the first does not have them,
+// in order, each once.
 func merged(entries iter.Seq2[graveler.Entry, error], keys iter.Seq2[graveler.Key, error]) iter.Seq2[graveler.Entry, error] {
 	return func(yield func(graveler.Entry, error) bool) {
 		next, stop := iter.Pull2(keys)
@@ -126,7 +127,8 @@ func newReplay(s *source, delay int) *replay {
 	}
 }
 
-// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no more. Where the candidate has a value it is that of the step's horizon.
+// candidate hands over what is due of an entry. What the horizon does not have is not due; nor is what the newest head has no
+// more. Where the candidate has a value it is that of the step's horizon.
 func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *reading) error {
 	key := candidate.Key
 	part := l.aborts && catalog.IsPart(key)
@@ -173,7 +175,8 @@ func (l *replay) candidate(ctx context.Context, candidate graveler.Entry, r *rea
 	return r.add(ctx, sh, key, walker.Due{Object: o, Action: a, At: e.DueAt(a, o)})
 }
 
-// lostPart hands over a part whose upload is no more, which was committed when lifecycle had aborted the upload. It is due as the upload would be, and no move but a put can have made it a candidate.
+// lostPart hands over a part whose upload is no more, which was committed when lifecycle had aborted the upload. It is due as the
+// upload would be, and no move but a put can have made it a candidate.
 func (l *replay) lostPart(ctx context.Context, candidate graveler.Entry, place catalog.Place, r *reading) error {
 	if candidate.Value == nil {
 		return nil
@@ -237,7 +240,8 @@ func (s *source) evaluator() *walker.Evaluator {
 	return &walker.Evaluator{Replay: s.replay, Scan: s.scan, Held: s.held, Calendar: s.calendar(), Now: s.now}
 }
 
-// touchedGroups looks at the keys that moves have touched, or at all of them in a lane that starts cold, for what has no delay or depends on the other versions of a key.
+// touchedGroups looks at the keys that moves have touched, or at all of them in a lane that starts cold, for what has no delay or
+// depends on the other versions of a key.
 func (s *source) touchedGroups(ctx context.Context, g *group, r *reading) error {
 	e := s.evaluator()
 	e.Siblings = true

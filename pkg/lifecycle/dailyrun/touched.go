@@ -18,7 +18,8 @@ import (
 // window is a part of a branch log: the moves after from, up to through.
 type window struct{ from, through int64 }
 
-// touched is what the moves of a window have touched, sorted, on disk where it is much. Move by move: what was removed and brought back in between is in it.
+// touched is what the moves of a window have touched, sorted, on disk where it is much. Move by move: what was removed and
+// brought back in between is in it.
 type touched struct {
 	window
 	puts *extsort.Sorter // entries that were put

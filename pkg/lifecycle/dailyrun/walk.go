@@ -11,7 +11,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 )
 
-// walk takes the walks that are due or under way, each source apart from all others. A repository is walked by whoever holds the shard of its name, for all shards.
+// walk takes the walks that are due or under way, each source apart from all others. A repository is walked by whoever holds the
+// shard of its name, for all shards.
 func (p *pass) walk(ctx context.Context) {
 	if p.Walker == nil {
 		return
@@ -44,7 +45,8 @@ func (s *source) needsWalks() bool {
 	return ok
 }
 
-// walkerOf returns the shard whose holder walks a repository: that of its name, or one that stands for it where the pass is about some shards only; nil where this process does not hold it. That its records are malformed is no obstacle.
+// walkerOf returns the shard whose holder walks a repository: that of its name, or one that stands for it where the pass is about
+// some shards only; nil where this process does not hold it. That its records are malformed is no obstacle.
 func (p *pass) walkerOf(repo graveler.RepositoryID) *shard {
 	sh := p.byNumber[p.Shards[lifecycle.ShardOf(repo, "")%len(p.Shards)]]
 	if sh == nil || sh.work.Err() != nil {
@@ -71,8 +73,9 @@ func (p *pass) walkedShards() (set uint16) {
 	return set
 }
 
-// walk goes on with the walk over the source, or takes the next one if that is due, and returns when the last one that has ended began, 0 where that is not known. As long as a walk has not ended, or the last one could not do something,
-// things may be due in any shard.
+// walk goes on with the walk over the source, or takes the next one if that is due, and returns when the last one that has ended
+// began, 0 where that is not known. As long as a walk has not ended, or the last one could not do something, things may be due in
+// any shard.
 func (s *source) walk(ctx context.Context) int64 {
 	record, _, err := s.records.Walk(ctx, s.id.repository, s.id.branch, s.walkedShards())
 	if err != nil {
@@ -95,7 +98,8 @@ func (s *source) walk(ctx context.Context) int64 {
 	return w.record.Last
 }
 
-// failed takes note of errors, each by itself, and reports whether there was any: beside one that says only that the pass has to end another must not be lost.
+// failed takes note of errors, each by itself, and reports whether there was any: beside one that says only that the pass has to
+// end another must not be lost.
 func (w *walk) failed(ctx context.Context, errs ...error) bool {
 	any := false
 	for _, err := range errs {
@@ -116,7 +120,8 @@ func (w *walk) begin() {
 	}
 }
 
-// advance takes note that the walk is done with the keys up to one, and of the first of these that could not be done. What an earlier walk could not do is in the way until this one has come to it.
+// advance takes note that the walk is done with the keys up to one, and of the first of these that could not be done. What an
+// earlier walk could not do is in the way until this one has come to it.
 func (w *walk) advance(to string, first *cursor.Block) {
 	r := &w.record
 	if b := r.Blocked; first != nil && (b == nil || string(b.Key) > r.After) || b != nil && string(b.Key) > r.After && string(b.Key) <= to {

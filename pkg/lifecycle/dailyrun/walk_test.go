@@ -22,7 +22,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 )
 
-// newWalkFixture returns a bucket, and another one that is walked by who walks the first, whose logs are too short for their rule of 5 days. They have been walked once.
+// newWalkFixture returns a bucket, and another one that is walked by who walks the first, whose logs are too short for their rule
+// of 5 days. They have been walked once.
 func newWalkFixture(t *testing.T) (f *fixture, w *controlledWalker, other graveler.RepositoryID) {
 	t.Helper()
 	f, other = newFixture(t, catalog.VersioningOff), beside(bucket)

@@ -40,7 +40,8 @@ func (w *walk) run(ctx context.Context) error {
 	return errors.Join(err, w.save(ctx))
 }
 
-// keys looks at the keys behind where the walk has come, and reports whether these were all. What cannot be done is for the next walk; only where it is not known what was done the walk stops.
+// keys looks at the keys behind where the walk has come, and reports whether these were all. What cannot be done is for the next
+// walk; only where it is not known what was done the walk stops.
 func (w *walk) keys(ctx context.Context) (whole bool, err error) {
 	if err := w.lookAnew(); err != nil {
 		return false, err

@@ -19,7 +19,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle/dispatch"
 )
 
-// BenchmarkMove carries out 100,000 removals as one move, and makes the same change of the tree without asking anything. They take turns, on equal trees of twice as many keys; what is reported are items per second and how much longer the one takes than the other.
+// BenchmarkMove carries out 100,000 removals as one move, and makes the same change of the tree without asking anything. They
+// take turns, on equal trees of twice as many keys; what is reported are items per second and how much longer the one takes than
+// the other.
 func BenchmarkMove(b *testing.B) {
 	const removed = 100_000
 	for _, c := range []struct {

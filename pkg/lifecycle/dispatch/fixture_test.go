@@ -173,7 +173,8 @@ func outcomes(results []dispatch.Result) (outcomes []lifecycle.Outcome) {
 	return outcomes
 }
 
-// show returns the objects of a ref, by key: what is current, then the others, newest first, after "|"; "-" is a marker, "~" stands before the null version.
+// show returns the objects of a ref, by key: what is current, then the others, newest first, after "|"; "-" is a marker, "~"
+// stands before the null version.
 func (f *fixture) show(ref string) string {
 	var lines []string
 	entries := f.entries(ref)

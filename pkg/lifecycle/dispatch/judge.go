@@ -18,8 +18,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
-// judgeAll judges items, which are sorted by key, by a tree, and returns what they change in it, by key. An item of which the tree holds nothing that can be understood is Blocked, and so are the others of its key that have to
-// do with it; an error is one of reading the tree.
+// judgeAll judges items, which are sorted by key, by a tree, and returns what they change in it, by key. An item of which the
+// tree holds nothing that can be understood is Blocked, and so are the others of its key that have to do with it; an error is one
+// of reading the tree.
 func judgeAll(ctx context.Context, tree *graveler.Tree, versioning catalog.Versioning, now time.Time, items []task) ([]graveler.Entry, error) {
 	j := judge{reader: reader{tree: tree, ahead: map[string]*graveler.Value{}}, versioning: versioning, now: now}
 	changes := make([]graveler.Entry, 0, len(items))
@@ -60,8 +61,9 @@ type judge struct {
 	now        time.Time
 }
 
-// plain judges the items of which nothing needs to be decoded: in a bucket that keeps no versions, the only item of a key whose entry still has the value that was judged when the item was made. No other entry has a say there, and nothing
-// is put in its place. The others are returned as they are.
+// plain judges the items of which nothing needs to be decoded: in a bucket that keeps no versions, the only item of a key whose
+// entry still has the value that was judged when the item was made. No other entry has a say there, and nothing is put in its
+// place. The others are returned as they are.
 func (j *judge) plain(items []task) (others []task, changes []graveler.Entry, err error) {
 	if j.versioning != catalog.VersioningOff {
 		return items, nil, nil
@@ -171,7 +173,8 @@ func (g *group) judge(ctx context.Context, items []task) {
 // unranked is the rank of what is older than every version that had to be counted.
 const unranked = int(^uint(0) >> 1)
 
-// ranked decides about the items that count newer versions, and about the others that are come across in counting. It counts no further than the items ask for, since what is older than that has rank enough.
+// ranked decides about the items that count newer versions, and about the others that are come across in counting. It counts no
+// further than the items ask for, since what is older than that has rank enough.
 func (g *group) ranked(ctx context.Context, items []task) error {
 	most := 0
 	for _, t := range items {

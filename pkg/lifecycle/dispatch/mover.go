@@ -26,18 +26,24 @@ type Buckets interface {
 	Versioning(ctx context.Context, repo graveler.RepositoryID) (catalog.Versioning, error)
 }
 
-// Mover carries out all batches that it is given together as one move of the branch's head, with op graveler.OpLifecycle. What is uncommitted on the branch stays.
+// Mover carries out all batches that it is given together as one move of the branch's head, with op graveler.OpLifecycle. What is
+// uncommitted on the branch stays.
 //
-// Each item is judged again by the tree of the head that is moved: whether the entry still holds that object, in the place that the action is about; whether the filter accepts it; its rank among the versions of its
-// key, and whether it is the only one; and whether a lock bars its removal. What does not hold any more is NoopResolved. The items of one key are judged one after another, in their order, each by what those before it
-// leave; but of versions that are not current, newer ones come first where they are counted, and a delete marker that is current comes last. Where nothing is left to do no move is made.
+// Each item is judged again by the tree of the head that is moved: whether the entry still holds that object, in the place that
+// the action is about; whether the filter accepts it; its rank among the versions of its key, and whether it is the only one; and
+// whether a lock bars its removal. What does not hold any more is NoopResolved. The items of one key are judged one after
+// another, in their order, each by what those before it leave; but of versions that are not current, newer ones come first where
+// they are counted, and a delete marker that is current comes last. Where nothing is left to do no move is made.
 //
-// All items are Blocked where the repository is read-only, or the branch protected against moves; those that were to be done, where a hook refuses the move. All are NoopResolved where the branch is gone, or the repository is going. After any other error the same may be
-// dispatched again.
+// All items are Blocked where the repository is read-only, or the branch protected against moves; those that were to be done,
+// where a hook refuses the move. All are NoopResolved where the branch is gone, or the repository is going. After any other error
+// the same may be dispatched again.
 //
-// What an item says of its object is relied on where the entry still has the very value that it was read from. Otherwise, and where a bucket keeps versions, entries are decoded, on all processors.
+// What an item says of its object is relied on where the entry still has the very value that it was read from. Otherwise, and
+// where a bucket keeps versions, entries are decoded, on all processors.
 //
-// Memory is some 200 bytes per item that changes something, beside the items themselves, and the values of what is set aside. It is safe for concurrent use.
+// Memory is some 200 bytes per item that changes something, beside the items themselves, and the values of what is set aside. It
+// is safe for concurrent use.
 type Mover struct {
 	Store   Store
 	Buckets Buckets

@@ -23,7 +23,8 @@ type reader struct {
 // readAhead is for how many items is read at a time.
 const readAhead = 4096
 
-// readFor reads what judging some items asks for first: their entries, and what is current of their keys. In the order of the tree that costs less than one by one, since what belongs to a key is in several places.
+// readFor reads what judging some items asks for first: their entries, and what is current of their keys. In the order of the
+// tree that costs less than one by one, since what belongs to a key is in several places.
 func (r *reader) readFor(items []task) error {
 	clear(r.ahead)
 	keys := make([]graveler.Key, 0, 3*len(items))

@@ -12,7 +12,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
-// attempts is how often batches are dispatched until an error is taken for final. Between two attempts passes a random part, half of it at least, of a time that begins with firstWait and doubles, up to longestWait.
+// attempts is how often batches are dispatched until an error is taken for final. Between two attempts passes a random part, half
+// of it at least, of a time that begins with firstWait and doubles, up to longestWait.
 const (
 	attempts    = 3
 	firstWait   = 500 * time.Millisecond
@@ -22,8 +23,10 @@ const (
 // ErrInvalidResults: a dispatcher did not return a result for each item. What it did is not known.
 var ErrInvalidResults = errors.New("invalid results of a dispatcher")
 
-// Retrier hands batches to a dispatcher, up to three times where it returns an error, but not once ctx has ended. The last error is the dispatcher's own: that there was no time for more would hide what was wrong. An item whose outcome it does not know is Blocked, and says so. Results that cannot be told
-// apart, because there are too few or too many, are ErrInvalidResults, and nothing is tried again.
+// Retrier hands batches to a dispatcher, up to three times where it returns an error, but not once ctx has ended. The last error
+// is the dispatcher's own: that there was no time for more would hide what was wrong. An item whose outcome it does not know is
+// Blocked, and says so. Results that cannot be told apart, because there are too few or too many, are ErrInvalidResults, and
+// nothing is tried again.
 //
 // It is safe for concurrent use where its dispatcher is.
 type Retrier struct {

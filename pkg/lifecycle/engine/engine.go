@@ -42,7 +42,8 @@ type CompiledAction struct {
 	// Active is set where the rule is enabled.
 	Active bool
 	Mode   Mode
-	// RuleHash covers what the rule means for this action: its filter, and what makes the action due. Neither the rule's ID nor how it was written down counts.
+	// RuleHash covers what the rule means for this action: its filter, and what makes the action due. Neither the rule's ID nor
+	// how it was written down counts.
 	RuleHash Hash
 }
 
@@ -58,8 +59,8 @@ type Snapshot struct {
 	actions  map[graveler.RepositoryID][]*CompiledAction // without repositories that have none
 }
 
-// Compile returns the actions of all rules, disabled ones included. It keeps no reference to the configurations. A configuration that is not valid is an error that names
-// the repository. Without any action the result is nil.
+// Compile returns the actions of all rules, disabled ones included. It keeps no reference to the configurations. A configuration
+// that is not valid is an error that names the repository. Without any action the result is nil.
 func Compile(repositories map[graveler.RepositoryID]Repository, c lifecycle.Calendar) (*Snapshot, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("compile lifecycle rules: %w", err)
@@ -109,7 +110,8 @@ func (s *Snapshot) Actions(id graveler.RepositoryID) []*CompiledAction {
 	return s.actions[id]
 }
 
-// Of returns the part of s that is about one repository, sharing its actions, or nil where there is none: so every hash and bound of a snapshot can be had for one repository.
+// Of returns the part of s that is about one repository, sharing its actions, or nil where there is none: so every hash and bound
+// of a snapshot can be had for one repository.
 func (s *Snapshot) Of(id graveler.RepositoryID) *Snapshot {
 	actions := s.Actions(id)
 	if len(actions) == 0 {

@@ -25,13 +25,15 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 // String returns h in hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// ReplayContentHash covers the enabled actions of the kinds that have a delay, and the versioning state of their repositories. It does not depend on the order of rules, on the IDs of rules or on how long the
-// log is kept; it changes when such a rule is edited, disabled or enabled. It is zero where there is none.
+// ReplayContentHash covers the enabled actions of the kinds that have a delay, and the versioning state of their repositories. It
+// does not depend on the order of rules, on the IDs of rules or on how long the log is kept; it changes when such a rule is
+// edited, disabled or enabled. It is zero where there is none.
 func (s *Snapshot) ReplayContentHash() Hash {
 	return s.hash("moraine lifecycle replay content 1", func(a *CompiledAction) bool { return a.Kind.Replay() })
 }
 
-// PromotedHash covers those of them that are found by walking because the log is kept for retention only. It changes when one crosses over in either direction. It is zero where there is none.
+// PromotedHash covers those of them that are found by walking because the log is kept for retention only. It changes when one
+// crosses over in either direction. It is zero where there is none.
 func (s *Snapshot) PromotedHash(retention time.Duration) Hash {
 	return s.hash("moraine lifecycle promoted 1", func(a *CompiledAction) bool { return s.promoted(a, retention) })
 }
@@ -87,7 +89,8 @@ func ruleHash(a *lifecycle.Action) Hash {
 	return h.sum()
 }
 
-// fieldHash hashes fields so that no two different sequences of them are the same bytes: numbers are 8 bytes big-endian, texts are preceded by their length, what may be absent by a number that says whether it is there.
+// fieldHash hashes fields so that no two different sequences of them are the same bytes: numbers are 8 bytes big-endian, texts
+// are preceded by their length, what may be absent by a number that says whether it is there.
 type fieldHash struct{ hash.Hash }
 
 func newHash(tag string) fieldHash {

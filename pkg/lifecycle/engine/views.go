@@ -11,9 +11,10 @@ import (
 	"github.com/moraine-store/moraine/pkg/lifecycle"
 )
 
-// RulesForShard returns what a shard works from where the branch log is kept for retention: the replay view, of the kinds that have a delay which the log covers with a day to spare,
-// all of them event-driven; and the walk view, of the kinds without a delay and of those whose delay the log does not cover. Disabled rules are in neither. The rules
-// are the same in all shards, since a prefix has keys in each, but every call makes views of its own. A shard that does not exist is a panic.
+// RulesForShard returns what a shard works from where the branch log is kept for retention: the replay view, of the kinds that
+// have a delay which the log covers with a day to spare, all of them event-driven; and the walk view, of the kinds without a
+// delay and of those whose delay the log does not cover. Disabled rules are in neither. The rules are the same in all shards,
+// since a prefix has keys in each, but every call makes views of its own. A shard that does not exist is a panic.
 func (s *Snapshot) RulesForShard(shard int, retention time.Duration) (replay, walk *Snapshot) {
 	if shard < 0 || shard >= lifecycle.Shards {
 		panic(fmt.Sprintf("lifecycle shard %d: there are %d", shard, lifecycle.Shards))

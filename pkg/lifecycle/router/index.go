@@ -49,8 +49,9 @@ func newIndex(actions []*engine.CompiledAction, kind lifecycle.ObjectKind) index
 	return x
 }
 
-// find returns the longest prefix that key begins with, or -1; its ancestors are all the others. Whatever sorts between a prefix of key and key begins with that prefix too,
-// so the last prefix that does not sort after key is one of key's or has all of them as ancestors.
+// find returns the longest prefix that key begins with, or -1; its ancestors are all the others. Whatever sorts between a prefix
+// of key and key begins with that prefix too, so the last prefix that does not sort after key is one of key's or has all of them
+// as ancestors.
 func (x *index) find(key []byte) int {
 	n := sort.Search(len(x.nodes), func(i int) bool { return x.nodes[i].prefix > string(key) }) - 1
 	for n >= 0 {

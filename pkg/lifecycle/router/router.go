@@ -33,8 +33,9 @@ type Match struct {
 	Actions []*engine.CompiledAction
 }
 
-// Match fills in m with the actions that accept the object which an entry holds, and reports whether there are any; where there are none, m is of no use. The value is decoded only where an action is
-// about objects of that kind and the logical key begins with its prefix; nothing is allocated otherwise. An entry that is looked at and holds no object is an error.
+// Match fills in m with the actions that accept the object which an entry holds, and reports whether there are any; where there
+// are none, m is of no use. The value is decoded only where an action is about objects of that kind and the logical key begins
+// with its prefix; nothing is allocated otherwise. An entry that is looked at and holds no object is an error.
 func (r *Router) Match(key graveler.Key, value graveler.Value, m *Match) (bool, error) {
 	kind, rest := classify(key)
 	x := &r.indexes[kind]
@@ -60,8 +61,9 @@ func (r *Router) Match(key graveler.Key, value graveler.Value, m *Match) (bool, 
 	return len(m.Actions) > 0, nil
 }
 
-// classify tells from the key of an entry what kind of object it holds, 0 for none, and returns the part of the key that begins with the logical key. It is catalog.ParseKey without allocations: in a reserved
-// key the logical key is escaped, which makes no difference to the prefix of a rule, since that has no zero byte. What it says of a key that no bucket has is of no account.
+// classify tells from the key of an entry what kind of object it holds, 0 for none, and returns the part of the key that begins
+// with the logical key. It is catalog.ParseKey without allocations: in a reserved key the logical key is escaped, which makes no
+// difference to the prefix of a rule, since that has no zero byte. What it says of a key that no bucket has is of no account.
 func classify(key graveler.Key) (lifecycle.ObjectKind, []byte) {
 	switch {
 	case len(key) == 0 || key[0] != 0:

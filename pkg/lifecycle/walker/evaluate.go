@@ -32,12 +32,14 @@ type Due struct {
 	At     time.Time
 }
 
-// Prefer compares two actions that are due on one object, and which of them is to stand for both: the one that counts fewer newer versions, since it stays due where some of these are removed at the same time.
+// Prefer compares two actions that are due on one object, and which of them is to stand for both: the one that counts fewer newer
+// versions, since it stays due where some of these are removed at the same time.
 func Prefer(a, b *engine.CompiledAction) int {
 	return cmp.Compare(a.NewerNoncurrent, b.NewerNoncurrent)
 }
 
-// Evaluate yields the objects of a group for which an action is due, each once: what all actions would do to one object is the same, so that one stands for all: the preferred one, or else the one that was due first.
+// Evaluate yields the objects of a group for which an action is due, each once: what all actions would do to one object is the
+// same, so that one stands for all: the preferred one, or else the one that was due first.
 func (e *Evaluator) Evaluate(ctx context.Context, g *Group) iter.Seq2[Due, error] {
 	return func(yield func(Due, error) bool) {
 		for o, err := range g.Objects(ctx) {
@@ -86,8 +88,9 @@ func (e *Evaluator) Judge(ctx context.Context, o *Object) (due Due, found bool, 
 	return due, found, nil
 }
 
-// dependsOnSiblings reports whether something that happens to another version of the key can make the action due. That includes a delete marker that is noncurrent because an object was merged in beside it,
-// and, in a bucket that is suspended, the end of a lock of the null version, which a null delete marker would replace.
+// dependsOnSiblings reports whether something that happens to another version of the key can make the action due. That includes a
+// delete marker that is noncurrent because an object was merged in beside it, and, in a bucket that is suspended, the end of a
+// lock of the null version, which a null delete marker would replace.
 func dependsOnSiblings(a *engine.CompiledAction, o *Object) bool {
 	return a.Siblings(o.Kind) || o.Kind == lifecycle.Noncurrent && o.DeleteMarker || o.Kind == lifecycle.Current && o.Versioning == catalog.VersioningSuspended
 }

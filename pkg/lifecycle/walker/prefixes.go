@@ -35,7 +35,8 @@ func PrefixesOf(actions ...[]*engine.CompiledAction) Prefixes {
 	return p
 }
 
-// Cover reports whether the logical key of an entry begins with one of the prefixes. It costs a binary search and no memory. Rules name no zero bytes, so that it does not matter that these are escaped.
+// Cover reports whether the logical key of an entry begins with one of the prefixes. It costs a binary search and no memory.
+// Rules name no zero bytes, so that it does not matter that these are escaped.
 func (p Prefixes) Cover(entry graveler.Key) bool {
 	key := catalog.LogicalPart(entry)
 	return key != nil && p.CoverKey(string(key))

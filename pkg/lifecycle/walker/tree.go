@@ -27,8 +27,8 @@ type Object struct {
 	Value []byte
 }
 
-// Tree shows the objects in a tree. What is asked for in the order of keys is read once; memory depends neither on the size of the tree nor on the number of versions of a key. It is used by one goroutine, one sequence at a
-// time, and must be closed.
+// Tree shows the objects in a tree. What is asked for in the order of keys is read once; memory depends neither on the size of
+// the tree nor on the number of versions of a key. It is used by one goroutine, one sequence at a time, and must be closed.
 type Tree struct {
 	ctx        context.Context // of the iterators
 	versioning catalog.Versioning
@@ -156,7 +156,8 @@ func (t *Tree) List(_ context.Context, o graveler.ListOptions) iter.Seq2[gravele
 	}
 }
 
-// Object returns the object that an entry holds, as it stands among the versions of its key, of which newer ones are counted up to count; nil where the entry holds nothing, or half of an unfinished put or delete.
+// Object returns the object that an entry holds, as it stands among the versions of its key, of which newer ones are counted up
+// to count; nil where the entry holds nothing, or half of an unfinished put or delete.
 func (t *Tree) Object(ctx context.Context, key graveler.Key, count int) (*Object, error) {
 	place, err := catalog.ParseKey(key)
 	if err != nil {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cutover keeps the marker on the SQL side which says that it has been left for the key/value store: that this program must not write there any more. The marker is the row of a side table, moraine_cutover, that an old database lacks.
+// Package cutover keeps the marker on the SQL side which says that it has been left for the key/value store: that this program
+// must not write there any more. The marker is the row of a side table, moraine_cutover, that an old database lacks.
 package cutover
 
 import (
@@ -50,7 +51,8 @@ func Read(ctx context.Context, q interface {
 	return m, nil
 }
 
-// Guard returns ErrCutOver where the marker is set, and otherwise keeps it from being set until the transaction ends. Every transaction that writes calls it first; its isolation must be read committed.
+// Guard returns ErrCutOver where the marker is set, and otherwise keeps it from being set until the transaction ends. Every
+// transaction that writes calls it first; its isolation must be read committed.
 func Guard(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))", lockKey); err != nil {
 		return wrap("share the cutover lock", err)
@@ -72,8 +74,9 @@ func Set(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// TakeOver notes in the marker that a migration, by its UID, is about to make the range files those of its target: there is no way back then, not even if it stops half way. It may be repeated. It returns [ErrNotCutOver], or [ErrTakenOver] where
-// another migration has them.
+// TakeOver notes in the marker that a migration, by its UID, is about to make the range files those of its target: there is no
+// way back then, not even if it stops half way. It may be repeated. It returns [ErrNotCutOver], or [ErrTakenOver] where another
+// migration has them.
 func TakeOver(ctx context.Context, conn *pgx.Conn, by string) error {
 	return change(ctx, conn, func(tx pgx.Tx, m *Marker) error {
 		switch {
@@ -89,7 +92,8 @@ func TakeOver(ctx context.Context, conn *pgx.Conn, by string) error {
 	})
 }
 
-// Back takes the marker away. It may be repeated. Where the range files were taken over it returns [ErrTakenOver]: the tables refer to files that may go any time.
+// Back takes the marker away. It may be repeated. Where the range files were taken over it returns [ErrTakenOver]: the tables
+// refer to files that may go any time.
 func Back(ctx context.Context, conn *pgx.Conn) error {
 	return change(ctx, conn, func(tx pgx.Tx, m *Marker) error {
 		if m != nil && m.By != "" {

@@ -15,10 +15,12 @@ import (
 // ErrOtherRepository: the two sides have different repositories of one name, or only one of them has it.
 var ErrOtherRepository = errors.New("the other side does not have this repository, or another of this name")
 
-// companions are the records of repositories where some kinds within repositories are on the other side. That may keep what is within a repository only beside a record of it, as SQL tables do, and
-// drops only what belongs to one. So it has each record, too: the companion, which says nothing but follows the record here.
+// companions are the records of repositories where some kinds within repositories are on the other side. That may keep what is
+// within a repository only beside a record of it, as SQL tables do, and drops only what belongs to one. So it has each record,
+// too: the companion, which says nothing but follows the record here.
 //
-// A record and its companion have one UID. A repository that was carried over does not: registrations of partitions name the UID, so that upkeep would take what belongs to one for a remnant of the other. Such a one is refused.
+// A record and its companion have one UID. A repository that was carried over does not: registrations of partitions name the UID,
+// so that upkeep would take what belongs to one for a remnant of the other. Such a one is refused.
 type companions struct {
 	graveler.Repositories
 	other graveler.Refs
@@ -90,7 +92,8 @@ func (c *companions) removeCompanion(ctx context.Context, r *graveler.Repository
 	}
 }
 
-// follow makes the companion what the record of a name is now. Everyone who has written the record does so afterwards, and writes only over what he read before he read the record: so whatever the order, the last one leaves both the same.
+// follow makes the companion what the record of a name is now. Everyone who has written the record does so afterwards, and writes
+// only over what he read before he read the record: so whatever the order, the last one leaves both the same.
 func (c *companions) follow(ctx context.Context, id graveler.RepositoryID) error {
 	for {
 		there, err := found(ctx, c.other, id)

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facade is a back end of the versioned store that keeps some kinds of records on one side, in SQL tables, and the others on another, in a key/value store: for a deployment that moves kind by kind.
+// Package facade is a back end of the versioned store that keeps some kinds of records on one side, in SQL tables, and the others
+// on another, in a key/value store: for a deployment that moves kind by kind.
 //
-// [New] takes both sides and the [Routes], which say for each [Kind] which side has it, and gives what graveler.Config wants. Every read and write of a kind goes to its side, as if there were no other. Three
-// things need both: where kinds are apart, the record of a repository has a companion on the other side, without which that would keep nothing of it (companion.go); what must be there before a branch record is written first, each kind on its
-// side; and a partition that is dropped is dropped on both.
+// [New] takes both sides and the [Routes], which say for each [Kind] which side has it, and gives what graveler.Config wants.
+// Every read and write of a kind goes to its side, as if there were no other. Three things need both: where kinds are apart, the
+// record of a repository has a companion on the other side, without which that would keep nothing of it (companion.go); what must
+// be there before a branch record is written first, each kind on its side; and a partition that is dropped is dropped on both.
 //
-// Kinds that [Config.Shadow] names are also read from the other side, after the answer is known and in the same call; scans are read along, record by record. Where that answer differs [Config.Report] is told, of a scan once; the caller gets the
-// first answer in any case. A record that was written between the two reads is reported too: it is for whoever looks at the reports to ask again. Watermarks, bounds of logs, and partitions to drop are not compared. With a store into which package
-// migrate has carried the repositories everything is compared but what cannot be the same: UIDs, staging tokens, places of files, branch logs, and the generations and log times of commits.
+// Kinds that [Config.Shadow] names are also read from the other side, after the answer is known and in the same call; scans are
+// read along, record by record. Where that answer differs [Config.Report] is told, of a scan once; the caller gets the first
+// answer in any case. A record that was written between the two reads is reported too: it is for whoever looks at the reports to
+// ask again. Watermarks, bounds of logs, and partitions to drop are not compared. With a store into which package migrate has
+// carried the repositories everything is compared but what cannot be the same: UIDs, staging tokens, places of files, branch
+// logs, and the generations and log times of commits.
 //
-// The facade copies nothing: before a kind is routed to a side, that side must have it, and nothing may be written to the kind meanwhile. Repositories that package migrate has carried over have another UID than in the source, so their
-// kinds can only go over together: with routes that part them they are [ErrOtherRepository].
+// The facade copies nothing: before a kind is routed to a side, that side must have it, and nothing may be written to the kind
+// meanwhile. Repositories that package migrate has carried over have another UID than in the source, so their kinds can only go
+// over together: with routes that part them they are [ErrOtherRepository].
 package facade
 
 import (
@@ -28,8 +34,8 @@ type Kind int
 const (
 	// Repositories are the records of repositories, with their settings, pins and expirations.
 	Repositories Kind = iota
-	// Branches are the branch records with the branch logs, what is staged, the registrations of partitions to drop, and the clock. They go together: a staged write is fenced with the
-	// branch record, which no two stores can decide in one step.
+	// Branches are the branch records with the branch logs, what is staged, the registrations of partitions to drop, and the
+	// clock. They go together: a staged write is fenced with the branch record, which no two stores can decide in one step.
 	Branches
 	Commits
 	Tags

@@ -121,7 +121,8 @@ func openSQL(t testing.TB, database string, o kv.OpenOptions) facade.Backend {
 	return facade.Backend{Refs: s, Staging: s}
 }
 
-// Whichever side each kind is on, the store behaves the same, and each side has its kinds and no others. Only repositories are on both, where kinds are apart.
+// Whichever side each kind is on, the store behaves the same, and each side has its kinds and no others. Only repositories are on
+// both, where kinds are apart.
 func TestEveryRoutingBehavesTheSame(t *testing.T) {
 	for name, newFirst := range map[string]func(testing.TB) facade.Backend{
 		"key/value": func(testing.TB) facade.Backend { return backend(mem.New()) },
@@ -174,7 +175,8 @@ func testRouting(t *testing.T, first, second facade.Backend, routes facade.Route
 	require.Equal(t, want, use(t, g, "lake"), "the name is free again")
 }
 
-// A facade is a back end like any other, with shadow reads too. Commits are where branches are: elsewhere, one may stay of a branch record that was refused.
+// A facade is a back end like any other, with shadow reads too. Commits are where branches are: elsewhere, one may stay of a
+// branch record that was refused.
 func TestAFacadeKeepsWhatAnyStoreKeeps(t *testing.T) {
 	onKV := []facade.Kind{facade.Repositories, facade.Tags}
 	if os.Getenv("MORAINE_NIGHTLY") != "" {

@@ -6,8 +6,9 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// What is compared of records. Stamps are each side's own form of a record, and say nothing about the other's. A repository that was carried over by package migrate has its own UID and place of files, and
-// its branches have their own UIDs, tokens and logs; generations and log times of its commits were worked out anew.
+// What is compared of records. Stamps are each side's own form of a record, and say nothing about the other's. A repository that
+// was carried over by package migrate has its own UID and place of files, and its branches have their own UIDs, tokens and logs;
+// generations and log times of its commits were worked out anew.
 
 var (
 	ofRepository = comparison[*graveler.Repository]{plain: plainRepository}

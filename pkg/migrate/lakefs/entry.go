@@ -16,7 +16,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/migrate/lakefs/lakefspb"
 )
 
-// Value returns what an entry of lakeFS, committed or staged, is in a repository whose storage namespace is given: the value of a catalog.Object with the identity that lakeFS gave the entry, whose memory it keeps. What cannot be kept is
+// Value returns what an entry of lakeFS, committed or staged, is in a repository whose storage namespace is given: the value of a
+// catalog.Object with the identity that lakeFS gave the entry, whose memory it keeps. What cannot be kept is
 // graveler.ErrInvalidValue or ErrTooLarge, and names the key.
 func Value(r Record, namespace string) (graveler.Value, error) {
 	v, err := value(r, namespace)
@@ -39,7 +40,8 @@ func value(r Record, namespace string) (graveler.Value, error) {
 	if err != nil {
 		return graveler.Value{}, err
 	}
-	// Two entries are equal where lakeFS says so: with identities of our own, over other fields, a branch would have uncommitted changes and commits would have differences that they had not.
+	// Two entries are equal where lakeFS says so: with identities of our own, over other fields, a branch would have uncommitted
+	// changes and commits would have differences that they had not.
 	return catalog.EncodeAs(catalog.Object{
 		PhysicalAddress: address,
 		Size:            m.Size,

@@ -37,7 +37,8 @@ type Files struct {
 	at      string        // where that is looked for; "": where the name says
 }
 
-// NewFiles reads from a storage that is the folder of a repository: its files are named _lakefs/<ID>. Closing the Files closes it. Name is for errors.
+// NewFiles reads from a storage that is the folder of a repository: its files are named _lakefs/<ID>. Closing the Files closes
+// it. Name is for errors.
 func NewFiles(storage block.Storage, name string) *Files { return &Files{storage: storage, name: name} }
 
 // Folder is where the files are looked for, for people.
@@ -107,7 +108,8 @@ func parseRange(r Record) (Range, error) {
 	return Range{ID: string(r.Identity), First: m.First, Last: m.Last, Count: m.Count}, nil
 }
 
-// Range returns the records of a range, ascending, after making sure that it is the one that r describes. They share memory: about the size of the file without compression.
+// Range returns the records of a range, ascending, after making sure that it is the one that r describes. They share memory:
+// about the size of the file without compression.
 func (f *Files) Range(ctx context.Context, r Range) ([]Record, error) {
 	records, err := f.read(ctx, "range", r.ID)
 	if err != nil {

@@ -44,7 +44,8 @@ const (
 	versionKey        = "kv/schema/version"
 )
 
-// Version returns the schema version of the kv table that the search path leads to, 1 to MaxVersion. It is 0 where there is no table, or one without a version, which lakeFS notes when it has filled the table.
+// Version returns the schema version of the kv table that the search path leads to, 1 to MaxVersion. It is 0 where there is no
+// table, or one without a version, which lakeFS notes when it has filled the table.
 func Version(ctx context.Context, conn *pgx.Conn) (int, error) {
 	var exists bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('kv') IS NOT NULL").Scan(&exists); err != nil {
@@ -64,7 +65,8 @@ func Version(ctx context.Context, conn *pgx.Conn) (int, error) {
 	return version, nil
 }
 
-// KV reads a kv table through one connection, in whatever transaction that is: to read one instant is the caller's part. It reads one thing at a time: a sequence that it gives must have ended before the next call.
+// KV reads a kv table through one connection, in whatever transaction that is: to read one instant is the caller's part. It reads
+// one thing at a time: a sequence that it gives must have ended before the next call.
 //
 // Names compare as byte strings.
 type KV struct{ conn *pgx.Conn }
@@ -95,7 +97,8 @@ type KeyCount struct {
 	Rows   int64
 }
 
-// Keys yields what kinds of keys a partition has, ascending. It is meant for those of repositories and the others that have few kinds, not for what is staged.
+// Keys yields what kinds of keys a partition has, ascending. It is meant for those of repositories and the others that have few
+// kinds, not for what is staged.
 func (kv *KV) Keys(ctx context.Context, partition string) iter.Seq2[KeyCount, error] {
 	const sql = `SELECT CASE WHEN position('\x2f'::bytea IN key) = 0 OR substring(key FROM 1 FOR length($2::bytea)) = $2::bytea THEN key
 			ELSE substring(key FROM 1 FOR position('\x2f'::bytea IN key)) END AS prefix, count(*)
@@ -109,7 +112,8 @@ func (kv *KV) Keys(ctx context.Context, partition string) iter.Seq2[KeyCount, er
 	}, sql, []byte(partition), []byte(settingsPrefix))
 }
 
-// Reads reports whether the other methods give out what has keys of a kind, as Keys has it, in the partition of repositories, in that of one repository, or in lakeFS's own.
+// Reads reports whether the other methods give out what has keys of a kind, as Keys has it, in the partition of repositories, in
+// that of one repository, or in lakeFS's own.
 func Reads(partition, prefix string) bool {
 	switch partition {
 	case RepositoriesPartition:
@@ -151,7 +155,8 @@ func scan[T any](ctx context.Context, kv *KV, partition, prefix string, decode f
 	}, sql, []byte(partition), []byte(prefix), end)
 }
 
-// query yields the rows of a query as they come. An error, also one in the middle of the rows, is the last thing that it yields, but for a RecordError: other rows come behind it.
+// query yields the rows of a query as they come. An error, also one in the middle of the rows, is the last thing that it yields,
+// but for a RecordError: other rows come behind it.
 func query[T any](ctx context.Context, conn *pgx.Conn, scan func(pgx.Rows) (T, error), sql string, arguments ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

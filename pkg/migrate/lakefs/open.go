@@ -18,8 +18,10 @@ import (
 // ErrNamespace is returned for a storage namespace of which this program cannot tell where its files are.
 var ErrNamespace = errors.New("storage namespace that cannot be opened")
 
-// OpenFiles opens the files of the repository that has a storage namespace, such as s3://bucket/path. They are at the namespace itself, or, with a base, which is the URL of a copy or of the disk of a lakeFS server, where what
-// stands behind "://" in the namespace leads from there. Parameters stay behind the whole. A base must exist; a folder that does not exist below it has no files.
+// OpenFiles opens the files of the repository that has a storage namespace, such as s3://bucket/path. They are at the namespace
+// itself, or, with a base, which is the URL of a copy or of the disk of a lakeFS server, where what stands behind "://" in the
+// namespace leads from there. Parameters stay behind the whole. A base must exist; a folder that does not exist below it has no
+// files.
 //
 // Where files are in a bucket, the path of a URL becomes the driver's parameter prefix.
 func OpenFiles(ctx context.Context, base, namespace string, engines block.Engines) (*Files, error) {

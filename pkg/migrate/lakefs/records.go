@@ -121,7 +121,8 @@ func (kv *KV) Commits(ctx context.Context, r Repository) iter.Seq2[Commit, error
 	})
 }
 
-// Staged yields what is staged under tokens, as it comes from the database: each key once, ascending, of several rows of a key the one whose token is named first.
+// Staged yields what is staged under tokens, as it comes from the database: each key once, ascending, of several rows of a key
+// the one whose token is named first.
 func (kv *KV) Staged(ctx context.Context, tokens ...string) iter.Seq2[Staged, error] {
 	partitions := make([][]byte, len(tokens))
 	for i, token := range tokens {

@@ -26,7 +26,8 @@ type table struct {
 
 // readTable reads an SSTable. The records share memory with each other, but not with data.
 func readTable(data []byte) (t table, err error) {
-	// The reader panics at some files whose parts contradict each other. Checksums keep it from most, but whoever can write a file can make them right.
+	// The reader panics at some files whose parts contradict each other. Checksums keep it from most, but whoever can write a
+	// file can make them right.
 	defer func() {
 		if p := recover(); p != nil {
 			t, err = table{}, fmt.Errorf("it makes no sense as an SSTable: %v", p)
@@ -137,8 +138,8 @@ func (a *arena) keep(b []byte) []byte {
 	return (*a)[start:len(*a):len(*a)]
 }
 
-// fileID computes the ID of a file: SHA-256 of the key and the stored value of each record, each with its length in decimal digits before and a '|' behind it, and then of the pair type=<kind> in the
-// encoding that lakeFS has for identities.
+// fileID computes the ID of a file: SHA-256 of the key and the stored value of each record, each with its length in decimal
+// digits before and a '|' behind it, and then of the pair type=<kind> in the encoding that lakeFS has for identities.
 //
 // Source: lakeFS, format of v0.80 and v1.84.
 type fileID struct {
@@ -155,7 +156,8 @@ func (h *fileID) add(b []byte) {
 	h.Write(h.memory)
 }
 
-// sum ends the ID. In that encoding a map is 4, the number of its pairs, and its keys and values; a number is 2, 8 and 8 bytes, the most significant first; a string is 1, its length and its bytes.
+// sum ends the ID. In that encoding a map is 4, the number of its pairs, and its keys and values; a number is 2, 8 and 8 bytes,
+// the most significant first; a string is 1, its length and its bytes.
 func (h *fileID) sum(kind string) string {
 	h.Write([]byte{4})
 	h.number(1)

@@ -79,7 +79,8 @@ func (s *Store) DropPartition(ctx context.Context, partition string) error {
 	return wrap(err, "drop partition %s", partition)
 }
 
-// dropRows removes what a repository has in the old tables, while it has a record itself; afterwards there is nothing, and all of it might be a later repository's.
+// dropRows removes what a repository has in the old tables, while it has a record itself; afterwards there is nothing, and all of
+// it might be a later repository's.
 const dropRows = here + `,
 a AS (DELETE FROM graveler_branches WHERE repository_id = $1 AND (SELECT held FROM here)),
 b AS (DELETE FROM moraine_branches WHERE repository_id = $1 AND (SELECT held FROM here)),

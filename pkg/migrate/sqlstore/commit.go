@@ -28,8 +28,8 @@ WHERE c.repository_id = $1 AND (SELECT held FROM here)`
 	scanCommits = commitRead + ` AND c.id COLLATE "C" >= $4 AND c.id <> $5 ORDER BY c.id COLLATE "C" LIMIT $6`
 )
 
-// GetCommit implements [graveler.Commits]. The first of the old program costs a read of the graph of all commits of its repository, of which some 130 bytes for each are kept, and so does one that the old program
-// has made since.
+// GetCommit implements [graveler.Commits]. The first of the old program costs a read of the graph of all commits of its
+// repository, of which some 130 bytes for each are kept, and so does one that the old program has made since.
 func (s *Store) GetCommit(ctx context.Context, repo *graveler.Repository, id graveler.CommitID) (*graveler.Commit, error) {
 	c, err := row(ctx, s, query{getCommit, hereArguments(repo, string(id))}, graveler.ErrCommitNotFound, scanCommit)
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// A row of the old program has no log time, and its generation may be missing or wrong: merges and logs would go astray by it, and no other store would take the commit. Both follow from the ancestors, which never change. So the first read of such a
+// A row of the old program has no log time, and its generation may be missing or wrong: merges and logs would go astray by it,
+// and no other store would take the commit. Both follow from the ancestors, which never change. So the first read of such a
 // commit reads the graph of its repository, which is kept; a commit that is not in it has come since, and has it read again.
 
 // place is where a commit stands behind its ancestors.
@@ -23,7 +24,8 @@ func (p *place) follow(parent place) {
 	p.generation, p.logTime = max(p.generation, parent.generation+1), max(p.logTime, parent.logTime+1)
 }
 
-// firstPlace is that of a commit without parents: its log time is when it was created, but not before the epoch, and a date that cannot be told in nanoseconds does not count.
+// firstPlace is that of a commit without parents: its log time is when it was created, but not before the epoch, and a date that
+// cannot be told in nanoseconds does not count.
 func firstPlace(created *time.Time) place {
 	p := place{1, 1}
 	if created != nil && created.After(time.Unix(0, 1)) {

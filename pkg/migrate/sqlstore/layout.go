@@ -30,7 +30,8 @@ var sideFiles embed.FS
 // sideLock is the advisory lock of whoever creates or upgrades the tables.
 const sideLock = 0x6d6f7261696e6573 // "moraines"
 
-// CheckTables makes sure that the old tables are there and of the version that this package knows. It returns kv.ErrNotAStore, [ErrUnknownTables] or [ErrDirtyTables], and changes nothing.
+// CheckTables makes sure that the old tables are there and of the version that this package knows. It returns kv.ErrNotAStore,
+// [ErrUnknownTables] or [ErrDirtyTables], and changes nothing.
 func CheckTables(ctx context.Context, conn *pgx.Conn) error {
 	switch there, err := hasTable(ctx, conn, "graveler_repositories"); {
 	case err != nil:
@@ -57,7 +58,8 @@ func CheckTables(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// ensureTables makes sure that all tables are there and of the right version. It may be called by many processes at once. plain says that our own are not, and are not to be made.
+// ensureTables makes sure that all tables are there and of the right version. It may be called by many processes at once. plain
+// says that our own are not, and are not to be made.
 func ensureTables(ctx context.Context, conn *pgx.Conn, readOnly bool) (plain bool, err error) {
 	version, err := versionOfSide(ctx, conn)
 	switch {

@@ -95,7 +95,8 @@ func (s *Store) PutLogName(ctx context.Context, repo *graveler.Repository, branc
 	return wrap(err, "put log name %s/%s of branch %s", repo.ID, branch, branchUID)
 }
 
-// ScanLogNames implements [graveler.Moves]. A branch that only the old program has written has a log without a row, as long as it has no record: its names are read first, and kept in memory.
+// ScanLogNames implements [graveler.Moves]. A branch that only the old program has written has a log without a row, as long as it
+// has no record: its names are read first, and kept in memory.
 func (s *Store) ScanLogNames(ctx context.Context, repo *graveler.Repository, branch graveler.BranchID) iter.Seq2[graveler.LogName, error] {
 	return func(yield func(graveler.LogName, error) bool) {
 		// In this order, since a branch goes from here to there when it is first written.

@@ -91,7 +91,8 @@ func decode(table, key, text string, record any) error {
 	return nil
 }
 
-// checkText refuses what would not come back as it is: texts that are not UTF-8, those with a zero byte, and all together what is larger than the value of a key/value store may be.
+// checkText refuses what would not come back as it is: texts that are not UTF-8, those with a zero byte, and all together what is
+// larger than the value of a key/value store may be.
 func checkText[T ~string](texts ...T) error {
 	size := 0
 	for _, t := range texts {
@@ -134,7 +135,8 @@ func instant(ns *int64) time.Time {
 	return time.Unix(0, *ns).UTC()
 }
 
-// checkMove says why a move cannot be one, whether it was read or is to be written. An operation that this program does not know is fine: a head moved, whatever the reason is called.
+// checkMove says why a move cannot be one, whether it was read or is to be written. An operation that this program does not know
+// is fine: a head moved, whatever the reason is called.
 func checkMove(m graveler.Move) error {
 	if m.Op <= 0 {
 		return fmt.Errorf("move has operation %d", m.Op)

@@ -13,7 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// What is named by a parameter can be found by two indexes: that of the old tables, and that of ours by bytes. Which one a plan takes is chance while tables are small; each needs its own condition to be asked for the whole name.
+// What is named by a parameter can be found by two indexes: that of the old tables, and that of ours by bytes. Which one a plan
+// takes is chance while tables are small; each needs its own condition to be asked for the whole name.
 const (
 	repositoryIs = `r.id = $1 AND r.id COLLATE "C" = $1`
 	isRepository = `id = $1 AND id COLLATE "C" = $1`
@@ -33,7 +34,8 @@ const (
 	scanRepositories = repositoryRead + ` WHERE r.id COLLATE "C" >= $1 AND r.id <> $2 ORDER BY r.id COLLATE "C" LIMIT $3`
 )
 
-// here is the beginning of a statement that works within a repository: whether the repository is the one that is meant. $1 is its name, $2 its UID, and $3 when it was created if the UID is derived from that.
+// here is the beginning of a statement that works within a repository: whether the repository is the one that is meant. $1 is its
+// name, $2 its UID, and $3 when it was created if the UID is derived from that.
 const here = `WITH here AS (SELECT EXISTS (SELECT` + repositoryFrom + ` WHERE ` + repositoryIs + ` AND coalesce(m.uid = $2::text, r.creation_date = $3::timestamptz)) AS held)`
 
 // hereArguments are the first arguments of a statement that begins with here, and more that follow.

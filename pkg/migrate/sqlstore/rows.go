@@ -15,7 +15,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// What the rows of the old tables are to this program. Everything that they do not say is derived from what they say, so that it is the same whenever and by whomever it is read.
+// What the rows of the old tables are to this program. Everything that they do not say is derived from what they say, so that it
+// is the same whenever and by whomever it is read.
 
 // Columns of the old tables, in the order of the Targets of their rows. The tables stand in the statement under their first letters: r, b, c, t.
 const (
@@ -69,9 +70,11 @@ type BranchRow struct {
 // Targets are what [BranchColumns] are scanned into.
 func (b *BranchRow) Targets() []any { return []any{&b.ID, &b.Token, &b.Commit} }
 
-// Branch is what a branch of the old program is: live, with nothing sealed. Its UID is derived from its name and its repository's UID. Its one move is to its head, at headTime, which is when the head was created, or at the
-// first instant at which a move can be: where that was before, nil where the head is not there or its date cannot be told in nanoseconds. A head that is dated in the future keeps the branch from being moved until then (graveler.ErrClockSkew).
-// Without staging token or head it is ErrCorrupt.
+// Branch is what a branch of the old program is: live, with nothing sealed. Its UID is derived from its name and its repository's
+// UID. Its one move is to its head, at headTime, which is when the head was created, or at the first instant at which a move can
+// be: where that was before, nil where the head is not there or its date cannot be told in nanoseconds. A head that is dated in
+// the future keeps the branch from being moved until then (graveler.ErrClockSkew). Without staging token or head it is
+// ErrCorrupt.
 func (b *BranchRow) Branch(repositoryUID string, headTime *time.Time) (*graveler.Branch, error) {
 	if b.Token == nil || b.Commit == nil || *b.Token == "" || *b.Commit == "" {
 		return nil, corrupt("graveler_branches", b.ID, fmt.Errorf("has no staging token, or no commit"))
@@ -100,8 +103,9 @@ func (c *CommitRow) Targets() []any {
 	return []any{&c.ID, &c.Committer, &c.Message, &c.CreatedAt, &c.MetaRange, &c.Metadata, &c.Parents, &c.Version, &c.Generation}
 }
 
-// Commit is what a commit of the old program is. Its version is that of a carried commit; its parents stand in our order, the main one first. Its generation and log time, which follow from its ancestors, and its nonce, which is of the whole (see graveler.CarriedVersion),
-// are still to be found out. An empty MetaRange stays "". Metadata other than strings are ErrCorrupt.
+// Commit is what a commit of the old program is. Its version is that of a carried commit; its parents stand in our order, the
+// main one first. Its generation and log time, which follow from its ancestors, and its nonce, which is of the whole (see
+// graveler.CarriedVersion), are still to be found out. An empty MetaRange stays "". Metadata other than strings are ErrCorrupt.
 func (c *CommitRow) Commit() (*graveler.Commit, error) {
 	commit, err := c.commit()
 	if err != nil {

@@ -47,7 +47,8 @@ func (s *Store) GetSetting(ctx context.Context, repo *graveler.Repository, name 
 	return d.data, graveler.Stamp(d.stamp), nil
 }
 
-// PutSetting implements [graveler.Settings]. Names are 1 to 64 lower-case letters, digits and dashes and begin with a letter, else graveler.ErrInvalidName; documents are at most [ref.MaxSettingBytes].
+// PutSetting implements [graveler.Settings]. Names are 1 to 64 lower-case letters, digits and dashes and begin with a letter,
+// else graveler.ErrInvalidName; documents are at most [ref.MaxSettingBytes].
 func (s *Store) PutSetting(ctx context.Context, repo *graveler.Repository, name string, data []byte, stamp graveler.Stamp) (graveler.Stamp, error) {
 	next, err := s.putSetting(ctx, repo, name, data, stamp)
 	return next, wrap(err, "put setting %s of %s", name, repo.ID)

@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlstore is the SQL side: the tables in which older deployments keep graveler metadata, as a working back end of the versioned store. A [Store] implements
-// [graveler.Refs] and [graveler.Staging] on them, for any number of processes on any number of machines.
+// Package sqlstore is the SQL side: the tables in which older deployments keep graveler metadata, as a working back end of the
+// versioned store. A [Store] implements [graveler.Refs] and [graveler.Staging] on them, for any number of processes on any number
+// of machines.
 //
 // # Tables
 //
-// The old tables (tables.sql) hold what they can: repositories, branches with their heads and staging tokens, commits, tags and staged entries. What they cannot hold is in tables moraine_* of our own
-// (side), which Open makes where they are missing. A row of an old table that has no counterpart there was written by the old program. It reads as what [RepositoryRow], [BranchRow] and [CommitRow] make of it, with the ancestors of a commit, always the
-// same, and gets its counterpart with the first write. So a database of the old program can be opened read-only as it is, and opened for writing while that program is stopped.
+// The old tables (tables.sql) hold what they can: repositories, branches with their heads and staging tokens, commits, tags and
+// staged entries. What they cannot hold is in tables moraine_* of our own (side), which Open makes where they are missing. A row
+// of an old table that has no counterpart there was written by the old program. It reads as what [RepositoryRow], [BranchRow] and
+// [CommitRow] make of it, with the ancestors of a commit, always the same, and gets its counterpart with the first write. So a
+// database of the old program can be opened read-only as it is, and opened for writing while that program is stopped.
 //
 // Texts that PostgreSQL's text cannot hold, those with a zero byte, are graveler.ErrInvalidValue, and so are texts that are not UTF-8.
 //
 // # Concurrency
 //
-// A conditional write is one round trip: a lock on the row, and then a statement that compares the row with the stamp and writes. Stamps are what the row held, or, for settings, drawn anew with each
-// write. Everything within a repository is written while the repository's row is locked against removal, so that what a late writer leaves can never come to belong to a new repository of the same name: he gets graveler.ErrRepositoryNotFound.
+// A conditional write is one round trip: a lock on the row, and then a statement that compares the row with the stamp and writes.
+// Stamps are what the row held, or, for settings, drawn anew with each write. Everything within a repository is written while the
+// repository's row is locked against removal, so that what a late writer leaves can never come to belong to a new repository of
+// the same name: he gets graveler.ErrRepositoryNotFound.
 //
-// Staged writes rely on the branch's record, and share a lock on it with each other. That is an advisory lock, which the branch's writers take too, and not a row lock: PostgreSQL lets sharers of a row overtake whoever waits to change
-// it, so a commit might wait for as long as others write. Locks of advisory kind are granted in turn.
+// Staged writes rely on the branch's record, and share a lock on it with each other. That is an advisory lock, which the branch's
+// writers take too, and not a row lock: PostgreSQL lets sharers of a row overtake whoever waits to change it, so a commit might
+// wait for as long as others write. Locks of advisory kind are granted in turn.
 //
-// A write is repeated only where it certainly had no effect, and reads where the connection was lost; see package internal/pgpool. Each page of a scan is a statement of its own, and nothing is held between two pages.
+// A write is repeated only where it certainly had no effect, and reads where the connection was lost; see package
+// internal/pgpool. Each page of a scan is a statement of its own, and nothing is held between two pages.
 package sqlstore
 
 import (
@@ -60,8 +67,10 @@ type Store struct {
 	calls  sync.WaitGroup // in progress
 }
 
-// Open opens the store at sql+postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE; parameters are those of libpq and pgx. Where the database has none of the tables, Open makes them, unless it is to be read-only: then that is
-// kv.ErrNotAStore. Tables of another version are [ErrUnknownTables], [ErrDirtyTables] or kv.ErrSchemaNewer. It does not wait for a server that is not there.
+// Open opens the store at sql+postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE; parameters are those of libpq and pgx.
+// Where the database has none of the tables, Open makes them, unless it is to be read-only: then that is kv.ErrNotAStore. Tables
+// of another version are [ErrUnknownTables], [ErrDirtyTables] or kv.ErrSchemaNewer. It does not wait for a server that is not
+// there.
 func Open(ctx context.Context, url string, o kv.OpenOptions) (*Store, error) {
 	s, err := open(ctx, url, o)
 	if err != nil {

@@ -35,7 +35,9 @@ func (s *Store) Get(ctx context.Context, token graveler.StagingToken, key gravel
 	return graveler.Staged{Value: e.Value, Stamp: found[0].stamp()}, nil // the stamp is a copy
 }
 
-// Apply implements [graveler.Staging]. A value without identity is graveler.ErrInvalidValue. With no writes it only checks the fence. It takes one round trip, but several where some of several writes are conditional, or where it is checked that nothing is staged.
+// Apply implements [graveler.Staging]. A value without identity is graveler.ErrInvalidValue. With no writes it only checks the
+// fence. It takes one round trip, but several where some of several writes are conditional, or where it is checked that nothing
+// is staged.
 func (s *Store) Apply(ctx context.Context, fence *graveler.Fence, token graveler.StagingToken, writes []graveler.StagedWrite) error {
 	err := s.checkApply(fence, token, writes)
 	if err == nil {
@@ -104,8 +106,8 @@ func rowOf(w graveler.StagedWrite) StagedRow {
 	return row
 }
 
-// classes are writes by what they are conditional on: nothing, that nothing is there, or what is there. A row that is only checked replaces itself; one whose absence is, is created and removed again, since only a row
-// that is there can be locked.
+// classes are writes by what they are conditional on: nothing, that nothing is there, or what is there. A row that is only
+// checked replaces itself; one whose absence is, is created and removed again, since only a row that is there can be locked.
 type classes struct {
 	sets, creates, replaces stagedRows
 	removed                 [][]byte // keys

@@ -13,7 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// stamp is the stored form of a row but for its key: the length of its identity, shifted by one and odd if there is none, then the same of its data, then both.
+// stamp is the stored form of a row but for its key: the length of its identity, shifted by one and odd if there is none, then
+// the same of its data, then both.
 func (r StagedRow) stamp() graveler.Stamp {
 	b := make([]byte, 0, 2*binary.MaxVarintLen32+len(r.Identity)+len(r.Data))
 	for _, field := range [][]byte{r.Identity, r.Data} {
@@ -60,7 +61,8 @@ func (s *Store) Scan(ctx context.Context, token graveler.StagingToken, from, pre
 	return &stagedIterator{it: kv.NewIterator(ctx, []byte(token), kv.ScanOptions{Start: from, Prefix: prefix}, s.readPage)}, nil
 }
 
-// A page ends before the first entry in front of which there are $4 bytes. The sum looks at lengths only, so the values behind it are neither unpacked nor sent.
+// A page ends before the first entry in front of which there are $4 bytes. The sum looks at lengths only, so the values behind it
+// are neither unpacked nor sent.
 const (
 	stagedPageStart = `
 SELECT key, identity, data FROM (

@@ -50,7 +50,8 @@ func row[T any](ctx context.Context, s *Store, q query, notFound error, scan pgx
 	return all[0], nil
 }
 
-// pages yields what one statement after another reads. read gets the last record of the page before, nil at first, and reads at most pageRows behind it. what names the records in errors.
+// pages yields what one statement after another reads. read gets the last record of the page before, nil at first, and reads at
+// most pageRows behind it. what names the records in errors.
 func pages[T any](what string, read func(last *T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last *T

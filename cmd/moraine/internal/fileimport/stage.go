@@ -36,7 +36,8 @@ type job struct {
 	done   chan struct{}
 }
 
-// stageAll walks, hashes and stages at the same time. Jobs pass through ordered in the order of keys; whoever takes one out waits until it is done. Staging is left to the goroutine of the caller.
+// stageAll walks, hashes and stages at the same time. Jobs pass through ordered in the order of keys; whoever takes one out waits
+// until it is done. Staging is left to the goroutine of the caller.
 func (r *run) stageAll(ctx context.Context, w *walker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -2,9 +2,10 @@
 
 // Package graph draws a history of commits with characters, as git does.
 //
-// Commits are added one by one, each before its parents. A lane is a column of the drawing that waits for one commit. A commit that is drawn gives its lane to its parents,
-// and further lanes to its right where it has several; then lanes that wait for the same commit come together in the leftmost, and those to the right of a lane that is gone
-// move up. Both happen one column per row:
+// Commits are added one by one, each before its parents. A lane is a column of the drawing that waits for one commit. A commit
+// that is drawn gives its lane to its parents, and further lanes to its right where it has several; then lanes that wait for the
+// same commit come together in the leftmost, and those to the right of a lane that is gone move up. Both happen one column per
+// row:
 //
 //	|
 //	*   merge

@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// parseJSON reads a line of JSONL. It goes from token to token, since decoding into a struct would take names in any case and of a name that comes twice the last one, and would put U+FFFD in the place of what is not Unicode.
+// parseJSON reads a line of JSONL. It goes from token to token, since decoding into a struct would take names in any case and of
+// a name that comes twice the last one, and would put U+FFFD in the place of what is not Unicode.
 func parseJSON(line []byte) (Item, error) {
 	if !utf8.Valid(line) || hasLoneSurrogate(line) {
 		return Item{}, invalid("it is not Unicode (a key of other bytes goes into key_base64)")

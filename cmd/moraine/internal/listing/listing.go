@@ -2,11 +2,13 @@
 
 // Package listing reads listings of objects: files with one object per line.
 //
-// There are three formats. JSONL (jsonl.go) has one JSON object per line; CSV (csv.go) has a header that names its columns; S3Inventory (inventory.go) is a data file of Amazon S3 Inventory in CSV, whose columns the
-// inventory's manifest names. The first two say the same things by the same names (item.go). Any of them may be compressed with gzip (lines.go).
+// There are three formats. JSONL (jsonl.go) has one JSON object per line; CSV (csv.go) has a header that names its columns;
+// S3Inventory (inventory.go) is a data file of Amazon S3 Inventory in CSV, whose columns the inventory's manifest names. The
+// first two say the same things by the same names (item.go). Any of them may be compressed with gzip (lines.go).
 //
-// A [Reader] reads a line at a time and is strict: what it does not understand is an error that matches graveler.ErrInvalidValue and names the line, never a line left out. Lines have a limit, so that memory is bounded
-// whatever the file holds, and no file makes it panic.
+// A [Reader] reads a line at a time and is strict: what it does not understand is an error that matches graveler.ErrInvalidValue
+// and names the line, never a line left out. Lines have a limit, so that memory is bounded whatever the file holds, and no file
+// makes it panic.
 package listing
 
 import (
