@@ -31,20 +31,24 @@ func (r *retaining) valueID(v *Value) valueID {
 
 // rememberStaged reads what is uncommitted on all branches. It is only ever a small part of the whole.
 //
-// A value may go to another key meanwhile, as every version does that a newer one displaces, and a reading by key would miss it where that key is behind. So all is sealed first: what was uncommitted then stays where it is, and
-// each token is read by itself.
+// A value may go to another key meanwhile, as every version does that a newer one displaces, and a reading by key would miss it where that key is behind. So all is sealed first, and what was sealed then is read as it was
+// then, as one. What has been staged since may be displaced again before it is read, so each token of that is read by itself.
 func (s *sweeping) rememberStaged(ctx context.Context) error {
 	s.staged = map[valueID]bool{}
+	sealed := map[string]uint64{} // by UID of the branch, the number of its newest item
 	if !s.params.DryRun {
 		err := s.onBranches(ctx, func(b *Branch) error {
-			_, err := s.g.seal(ctx, s.repo, b.ID, false)
+			b, err := s.g.seal(ctx, s.repo, b.ID, false)
+			if err == nil {
+				sealed[b.UID] = b.ItemCounter
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return s.onBranches(ctx, func(b *Branch) error { return s.rememberBranch(ctx, b.ID) })
+	return s.onBranches(ctx, func(b *Branch) error { return s.rememberBranch(ctx, b.ID, sealed) })
 }
 
 func (s *sweeping) onBranches(ctx context.Context, do func(b *Branch) error) error {
@@ -60,13 +64,13 @@ func (s *sweeping) onBranches(ctx context.Context, do func(b *Branch) error) err
 }
 
 // rememberBranch reads the tokens of a branch and its base, again if a token has left the list meanwhile: it may have been dropped before it was read.
-func (s *sweeping) rememberBranch(ctx context.Context, id BranchID) error {
+func (s *sweeping) rememberBranch(ctx context.Context, id BranchID, sealed map[string]uint64) error {
 	for {
 		b, err := s.g.liveBranch(ctx, s.repo, id)
 		if err != nil {
 			return err
 		}
-		err = s.rememberLayers(ctx, b)
+		err = s.rememberLayers(ctx, b, sealed[b.UID])
 		now, readErr := s.g.liveBranch(ctx, s.repo, id)
 		switch {
 		case readErr != nil:
@@ -77,15 +81,28 @@ func (s *sweeping) rememberBranch(ctx context.Context, id BranchID) error {
 	}
 }
 
-func (s *sweeping) rememberLayers(ctx context.Context, b *Branch) error {
-	v, err := s.g.viewOf(ctx, s.repo, b)
+// rememberLayers reads what a branch shows of its items up to a number, and each newer token. A dry run, which has sealed nothing, reads what the branch shows.
+func (s *sweeping) rememberLayers(ctx context.Context, b *Branch, number uint64) error {
+	frozen := b
+	if !s.params.DryRun {
+		frozen = upTo(b, number)
+		frozen.Token = ""
+	}
+	v, err := s.g.viewOf(ctx, s.repo, frozen)
 	if err != nil {
 		return err
 	}
 	if err := s.remember(rightSides{s.g.trees.Diff(ctx, s.repo.Namespace, v.head.Tree, v.tree)}); err != nil {
 		return err
 	}
-	for _, token := range tokens(b) {
+	changes, err := v.changes(ctx, nil, nil)
+	if err == nil {
+		err = s.remember(changes)
+	}
+	if err != nil {
+		return err
+	}
+	for _, token := range unlisted(b, frozen) {
 		staged, err := s.g.staging.Scan(ctx, token, nil, nil)
 		if err == nil {
 			err = s.remember(staged)

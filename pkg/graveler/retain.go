@@ -16,7 +16,8 @@ type RetainParams struct {
 	// Release, if it is not nil, is told of every value that goes: of every entry in a file that is about to be removed, unless an entry that stays, committed or not, has the same value. That is when what
 	// the value points to may be removed too. Nothing is removed if it returns an error. A value may be released again: by a run that follows one that was cut off.
 	//
-	// Whoever stages a value that he has read in this repository must do so within FileGrace of reading it: later than that it may have been released.
+	// Whoever stages a value that he has read in a commit of this repository must do so within FileGrace of reading it: later than that it may have been released. An uncommitted value may be at any time, as soon as another
+	// change displaces it: to have it under another key of the branch, read it in the Transaction that stages it there.
 	Release func(Entry) error
 	// BeforeRemoval, if it is not nil, is called when Release has been told of everything, before the first file is removed: the time to make it durable. An error keeps all files.
 	BeforeRemoval func() error

@@ -114,11 +114,13 @@ func rootsOf(ctx context.Context, g *graveler.Graveler, moves map[graveler.LogNa
 		}
 		roots = append(roots, root{t.Commit, horizon(""), true})
 	}
+	live := map[string]bool{} // UIDs
 	for b, err := range g.ListAllBranches(ctx, "lake", "") {
 		if err != nil {
 			return nil, nil, err
 		}
 		roots = append(roots, root{b.Head, horizon(b.ID), true})
+		live[b.UID] = true
 	}
 	pinned = map[graveler.MetaRangeID]bool{}
 	logs := map[string]int64{}
@@ -145,9 +147,9 @@ func rootsOf(ctx context.Context, g *graveler.Graveler, moves map[graveler.LogNa
 		}
 		all := moves[log]
 		for i, m := range all {
-			// The last move is in the branch's record, however old it is: a pin that comes late keeps it.
+			// The last move of a branch that lives is in its record, however old it is: a pin that comes late keeps it.
 			from, ok := logs[log.UID]
-			if m.Time <= start && !(ok && m.Time >= from && i == len(all)-1) {
+			if m.Time <= start && !(ok && m.Time >= from && live[log.UID] && i == len(all)-1) {
 				continue
 			}
 			left := root{m.Old, math.MaxInt64, false}

@@ -204,6 +204,35 @@ func TestRetentionEndsLogs(t *testing.T) {
 	require.NotEmpty(t, head.Tree)
 }
 
+// Moves that have gone do not come back by a pin. Only the last one of a branch that lives is still there, in the branch's record, and is kept with what it names.
+func TestAPinThatComesLateKeepsOnlyTheLastMoveOfABranchThatLives(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		log  int // of the two that branches of the name had
+		want string
+	}{{"deleted", 0, "expired"}, {"live", 1, "1"}} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAged(t, graveler.RetentionRule{Pattern: "*", Days: 1})
+			ctx, from := t.Context(), a.now.UnixNano()
+			var uids [2]string
+			b, err := a.CreateBranch(ctx, "lake", "dev", "main")
+			require.NoError(t, err)
+			uids[0] = b.UID
+			left := a.commit("dev", "a", "1") // the deletion of the first names it, and the last move of the second
+			require.NoError(t, a.DeleteBranch(ctx, "lake", "dev", true))
+			b, err = a.RestoreBranch(ctx, "lake", "dev", "")
+			require.NoError(t, err)
+			uids[1] = b.UID
+			a.commit("dev", "a", "2")
+			a.now = a.now.Add(day + time.Hour)
+			require.Equal(t, 1, a.retain(graveler.RetainParams{}).Pending)
+			require.ErrorIs(t, a.PutPin(ctx, "lake", "me", graveler.PinParams{Logs: map[string]int64{uids[c.log]: from}}), graveler.ErrLogTruncated)
+			a.settle()
+			require.Equal(t, c.want, a.get(string(left), "a"))
+		})
+	}
+}
+
 func TestDryRunTellsWhatGoesInTheEnd(t *testing.T) {
 	a := newAged(t, graveler.RetentionRule{Pattern: "*", Days: 1})
 	ctx := t.Context()
