@@ -23,8 +23,8 @@ type pastCommit struct {
 	followed            bool // its parents are kept too
 }
 
-// keepSince keeps a commit, and of those that it reaches all that are not before a time, with their parents. Calls must come in the order of their times: what
-// an earlier one did not follow a later one does not either.
+// keepSince keeps a commit, and of those that it reaches all that are not before a time, with their parents. Calls must come in
+// the order of their times: what an earlier one did not follow a later one does not either.
 func (h *history) keepSince(head int, since int64) {
 	for next := []int{head}; len(next) > 0; {
 		c := &h.commits[next[len(next)-1]]
@@ -40,7 +40,8 @@ func (h *history) keepSince(head int, since int64) {
 
 // keepPartings keeps the best common ancestors of any two of the heads: the commits from which their merges start.
 //
-// Of a commit it is asked which of the heads reach it. It is a best common ancestor of two of them if they reach it and not both reach any child of it; so if some child is reached by all heads that reach the commit, it is none.
+// Of a commit it is asked which of the heads reach it. It is a best common ancestor of two of them if they reach it and not both
+// reach any child of it; so if some child is reached by all heads that reach the commit, it is none.
 func (h *history) keepPartings(heads []int) {
 	isHead := map[int]bool{}
 	for _, i := range heads {
@@ -70,7 +71,8 @@ func (h *history) keepPartings(heads []int) {
 	}
 }
 
-// carriedBeside returns the carried commits that neither the heads reach nor another carried commit beside them follows: the heads that branches had in the other system, where they were deleted.
+// carriedBeside returns the carried commits that neither the heads reach nor another carried commit beside them follows: the
+// heads that branches had in the other system, where they were deleted.
 func (h *history) carriedBeside(heads []int) (tips []int) {
 	reached, followed := h.reach(heads), make([]bool, len(h.commits))
 	for i, c := range h.commits {

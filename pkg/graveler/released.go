@@ -31,8 +31,9 @@ func (r *retaining) valueID(v *Value) valueID {
 
 // rememberStaged reads what is uncommitted on all branches. It is only ever a small part of the whole.
 //
-// A value may go to another key meanwhile, as every version does that a newer one displaces, and a reading by key would miss it where that key is behind. So all is sealed first, and what was sealed then is read as it was
-// then, as one. What has been staged since may be displaced again before it is read, so each token of that is read by itself.
+// A value may go to another key meanwhile, as every version does that a newer one displaces, and a reading by key would miss it
+// where that key is behind. So all is sealed first, and what was sealed then is read as it was then, as one. What has been staged
+// since may be displaced again before it is read, so each token of that is read by itself.
 func (s *sweeping) rememberStaged(ctx context.Context) error {
 	s.staged = map[valueID]bool{}
 	sealed := map[string]uint64{} // by UID of the branch, the number of its newest item
@@ -63,7 +64,8 @@ func (s *sweeping) onBranches(ctx context.Context, do func(b *Branch) error) err
 	return nil
 }
 
-// rememberBranch reads the tokens of a branch and its base, again if a token has left the list meanwhile: it may have been dropped before it was read.
+// rememberBranch reads the tokens of a branch and its base, again if a token has left the list meanwhile: it may have been
+// dropped before it was read.
 func (s *sweeping) rememberBranch(ctx context.Context, id BranchID, sealed map[string]uint64) error {
 	for {
 		b, err := s.g.liveBranch(ctx, s.repo, id)
@@ -81,7 +83,8 @@ func (s *sweeping) rememberBranch(ctx context.Context, id BranchID, sealed map[s
 	}
 }
 
-// rememberLayers reads what a branch shows of its items up to a number, and each newer token. A dry run, which has sealed nothing, reads what the branch shows.
+// rememberLayers reads what a branch shows of its items up to a number, and each newer token. A dry run, which has sealed
+// nothing, reads what the branch shows.
 func (s *sweeping) rememberLayers(ctx context.Context, b *Branch, number uint64) error {
 	frozen := b
 	if !s.params.DryRun {

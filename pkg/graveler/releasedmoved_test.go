@@ -12,7 +12,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/graveler"
 )
 
-// A value that is uncommitted, and goes to a smaller key while a run reads what is uncommitted, is not released: neither while what was sealed is read, nor while what has been staged since is.
+// A value that is uncommitted, and goes to a smaller key while a run reads what is uncommitted, is not released: neither while
+// what was sealed is read, nor while what has been staged since is.
 func TestAValueThatMovesWhileItIsLookedForIsNotReleased(t *testing.T) {
 	for name, staged := range map[string]bool{"sealed": false, "staged since": true} {
 		t.Run(name, func(t *testing.T) { testMovesWhileLookedFor(t, staged) })
@@ -80,7 +81,8 @@ func testMovesWhileLookedFor(t *testing.T, stagedSince bool) {
 	}
 }
 
-// A value that is uncommitted, and goes to a branch that has been read, is not released: what was sealed is read as it was then, whatever has been sealed since.
+// A value that is uncommitted, and goes to a branch that has been read, is not released: what was sealed is read as it was then,
+// whatever has been sealed since.
 func TestAValueThatMovesToABranchThatWasReadIsNotReleased(t *testing.T) {
 	ctx := context.Background()
 	a := newAged(t, graveler.RetentionRule{Pattern: "*", Days: 1})

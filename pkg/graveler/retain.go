@@ -13,16 +13,19 @@ import (
 type RetainParams struct {
 	// DryRun removes nothing and marks nothing. The report then says what would go in the end, if the rules and all that is kept stayed as they are.
 	DryRun bool
-	// Release, if it is not nil, is told of every value that goes: of every entry in a file that is about to be removed, unless an entry that stays, committed or not, has the same value. That is when what
-	// the value points to may be removed too. Nothing is removed if it returns an error. A value may be released again: by a run that follows one that was cut off.
+	// Release, if it is not nil, is told of every value that goes: of every entry in a file that is about to be removed, unless
+	// an entry that stays, committed or not, has the same value. That is when what the value points to may be removed too.
+	// Nothing is removed if it returns an error. A value may be released again: by a run that follows one that was cut off.
 	//
-	// Whoever stages a value that he has read in a commit of this repository must do so within FileGrace of reading it: later than that it may have been released. An uncommitted value may be at any time, as soon as another
-	// change displaces it: to have it under another key of the branch, read it in the Transaction that stages it there.
+	// Whoever stages a value that he has read in a commit of this repository must do so within FileGrace of reading it: later
+	// than that it may have been released. An uncommitted value may be at any time, as soon as another change displaces it: to
+	// have it under another key of the branch, read it in the Transaction that stages it there.
 	Release func(Entry) error
-	// BeforeRemoval, if it is not nil, is called when Release has been told of everything, before the first file is removed: the time to make it durable. An error keeps all files.
+	// BeforeRemoval, if it is not nil, is called when Release has been told of everything, before the first file is removed: the
+	// time to make it durable. An error keeps all files.
 	BeforeRemoval func() error
-	// Identify returns what a released value is known by, if that is not all of it: where an object is, for one. Entries with the same identification stand for the same thing.
-	// It is not nil only together with Release, and must not keep the value.
+	// Identify returns what a released value is known by, if that is not all of it: where an object is, for one. Entries with the
+	// same identification stand for the same thing. It is not nil only together with Release, and must not keep the value.
 	Identify func(*Value) []byte
 }
 
@@ -41,24 +44,32 @@ type RetainReport struct {
 	FilesWaiting int // that nothing has any more, but are not old enough
 	FilesRemoved int
 	BytesRemoved int64 // of these files
-	// FilesUnreadable are files that nothing has any more and that are damaged, so that it cannot be said which values they held. They are left where they are.
+	// FilesUnreadable are files that nothing has any more and that are damaged, so that it cannot be said which values they held.
+	// They are left where they are.
 	FilesUnreadable int
 	Released        int // values that Release was told of
 }
 
-// Retain applies the retention rules of a repository, and collects the files that builds left behind which were cut off or overtaken. Without rules it does only the latter.
+// Retain applies the retention rules of a repository, and collects the files that builds left behind which were cut off or
+// overtaken. Without rules it does only the latter.
 //
-// What stays, as it was: every tree that a head, a tag, a pin or a move in a branch log names; what is uncommitted; of each branch the commits that are not older than its rule says, with their parents; and the commits from
-// which heads and tags have parted, so that they can still be merged. Carried commits (see Commit.Carried) that no head, tag or log leads to are like a branch that was deleted when the last of them was made, and
-// that only the rule for all names matches: without one they stay, with all that they reach.
+// What stays, as it was: every tree that a head, a tag, a pin or a move in a branch log names; what is uncommitted; of each
+// branch the commits that are not older than its rule says, with their parents; and the commits from which heads and tags have
+// parted, so that they can still be merged. Carried commits (see Commit.Carried) that no head, tag or log leads to are like a
+// branch that was deleted when the last of them was made, and that only the rule for all names matches: without one they stay,
+// with all that they reach.
 //
-// Of everything else the trees go: a run marks the commits, one that comes FileGrace later makes them ErrExpired, and one that comes FileGrace after that removes the files, as far as no other tree has them. The records of commits stay, so that histories stay whole. Moves of branch logs that are older go too, from the old end,
-// but none that a pin keeps; with the last move of a deleted branch, that it can be restored.
+// Of everything else the trees go: a run marks the commits, one that comes FileGrace later makes them ErrExpired, and one that
+// comes FileGrace after that removes the files, as far as no other tree has them. The records of commits stay, so that histories
+// stay whole. Moves of branch logs that are older go too, from the old end, but none that a pin keeps; with the last move of a
+// deleted branch, that it can be restored.
 //
-// Any number of processes may call it, at any time and beside everything else. Where it fails it may have done a part, which the next run completes; where a record or file is missing that something refers to, it
-// returns ErrCorrupt and removes no file. It returns ErrClockSkew where this machine's clock disagrees with others'.
+// Any number of processes may call it, at any time and beside everything else. Where it fails it may have done a part, which the
+// next run completes; where a record or file is missing that something refers to, it returns ErrCorrupt and removes no file. It
+// returns ErrClockSkew where this machine's clock disagrees with others'.
 //
-// It reads all records of the repository and the metaranges of all trees, and lists all files; with Release it also reads all files, once for every million of values that may go. It keeps about 300 bytes in memory for each commit and 150 for each file.
+// It reads all records of the repository and the metaranges of all trees, and lists all files; with Release it also reads all
+// files, once for every million of values that may go. It keeps about 300 bytes in memory for each commit and 150 for each file.
 func (g *Graveler) Retain(ctx context.Context, repo RepositoryID, p RetainParams) (report RetainReport, err error) {
 	defer g.observe("retain", time.Now(), &err)
 	r, err := g.repository(ctx, repo)
@@ -97,7 +108,8 @@ type retaining struct {
 	params RetainParams
 	rules  retentionRules
 	now    time.Time
-	// files is when the run began, by the clock of the storage. A build that this run does not see the result of has found its files in place, or put them, so shortly before that they are not old by then.
+	// files is when the run began, by the clock of the storage. A build that this run does not see the result of has found its
+	// files in place, or put them, so shortly before that they are not old by then.
 	files time.Time
 
 	bases   []*Branch // those that have one
@@ -109,7 +121,8 @@ type retaining struct {
 	report RetainReport
 }
 
-// overtaken reports whether another run may by rights have removed what this one has missed: a base that was replaced meanwhile goes as soon as its files are old, and everything may where this process was stopped for long.
+// overtaken reports whether another run may by rights have removed what this one has missed: a base that was replaced meanwhile
+// goes as soon as its files are old, and everything may where this process was stopped for long.
 func (r *retaining) overtaken(ctx context.Context) bool {
 	if r.g.elapsed(r.now) > FileGrace/2 {
 		return true

@@ -11,9 +11,11 @@ import (
 	"github.com/rs/xid"
 )
 
-// shortenLogs removes the moves that are older than the rules keep, from the old end of each log, and the logs of deleted branches of which nothing is left.
+// shortenLogs removes the moves that are older than the rules keep, from the old end of each log, and the logs of deleted
+// branches of which nothing is left.
 //
-// Between them, those who put pins and those who remove moves must not miss each other: who is about to remove moves announces that in the log's bounds and looks for pins then; who puts a pin looks at the bounds then.
+// Between them, those who put pins and those who remove moves must not miss each other: who is about to remove moves announces
+// that in the log's bounds and looks for pins then; who puts a pin looks at the bounds then.
 func (r *retaining) shortenLogs(ctx context.Context) error {
 	if r.params.DryRun {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// RetentionRule says how much of the past is kept of the branches whose names match a pattern, live or deleted. In a pattern '*' stands for any characters, slashes included, and '?' for one.
+// RetentionRule says how much of the past is kept of the branches whose names match a pattern, live or deleted. In a pattern '*'
+// stands for any characters, slashes included, and '?' for one.
 type RetentionRule struct {
 	Pattern string
 	// Days is how many days of the branch's history are kept: its log, and the commits made within them, with those that they followed. 0: all of it.
@@ -66,7 +67,8 @@ func (rules retentionRules) horizon(id BranchID, now time.Time) int64 {
 	return 0
 }
 
-// Retention returns the retention rules of a repository: the first that matches a branch's name counts, and of a branch that none matches everything is kept.
+// Retention returns the retention rules of a repository: the first that matches a branch's name counts, and of a branch that none
+// matches everything is kept.
 func (g *Graveler) Retention(ctx context.Context, repo RepositoryID) ([]RetentionRule, error) {
 	r, err := g.repository(ctx, repo)
 	if err != nil {

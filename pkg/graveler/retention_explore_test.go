@@ -55,7 +55,8 @@ var agedKinds = []string{
 // namingKinds are those that race for a commit, or for a part of a log.
 var namingKinds = []string{"retain", "retain", "retain", "tag", "branch", "pin", "reset-dirty", "pin-log", "jump"}
 
-// Retention runs beside everything else, in any order, with faults and crashes, and with hours and days between any two calls of the store. Whatever is kept must be there.
+// Retention runs beside everything else, in any order, with faults and crashes, and with hours and days between any two calls of
+// the store. Whatever is kept must be there.
 func TestRetentionBesideEverythingInAnyOrder(t *testing.T) {
 	n := 250
 	if nightly() {
@@ -117,7 +118,8 @@ func (x *agedRun) open(plant plantedFault) *graveler.Graveler {
 	return g
 }
 
-// publishingRefs counts the writes of branch records that are under way. Between the last look at the clock and such a write there is nothing; that days pass just there is not explored.
+// publishingRefs counts the writes of branch records that are under way. Between the last look at the clock and such a write
+// there is nothing; that days pass just there is not explored.
 type publishingRefs struct {
 	graveler.Refs
 	x *agedRun

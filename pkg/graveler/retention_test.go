@@ -204,7 +204,8 @@ func TestRetentionEndsLogs(t *testing.T) {
 	require.NotEmpty(t, head.Tree)
 }
 
-// Moves that have gone do not come back by a pin. Only the last one of a branch that lives is still there, in the branch's record, and is kept with what it names.
+// Moves that have gone do not come back by a pin. Only the last one of a branch that lives is still there, in the branch's
+// record, and is kept with what it names.
 func TestAPinThatComesLateKeepsOnlyTheLastMoveOfABranchThatLives(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -56,7 +56,8 @@ func (r *retaining) readRoots(ctx context.Context) error {
 	return nil
 }
 
-// readMoves reads the commits that a log names. Of one that was left by a reset or by the deletion of the branch its history is kept too, as it was before.
+// readMoves reads the commits that a log names. Of one that was left by a reset or by the deletion of the branch its history is
+// kept too, as it was before.
 func (r *retaining) readMoves(ctx context.Context, log LogName, b *Branch) error {
 	horizon := r.rules.horizon(log.Branch, r.now)
 	start := horizon
@@ -158,9 +159,11 @@ func (r *retaining) find(id CommitID) (int, error) {
 	return -1, fmt.Errorf("%w: commit %s is referred to but does not exist", ErrCorrupt, id)
 }
 
-// keepCarried makes roots of the carried commits that nothing leads to. They are treated like branches that were deleted when these commits were made, and that no pattern matches but the one that matches all.
+// keepCarried makes roots of the carried commits that nothing leads to. They are treated like branches that were deleted when
+// these commits were made, and that no pattern matches but the one that matches all.
 //
-// Other commits that nothing leads to are those whose making was cut off, and those that only moves led to which have gone: the rule of their log has had its say.
+// Other commits that nothing leads to are those whose making was cut off, and those that only moves led to which have gone: the
+// rule of their log has had its say.
 func (r *retaining) keepCarried(context.Context) error {
 	heads := make([]int, 0, len(r.windows))
 	for _, w := range r.windows {

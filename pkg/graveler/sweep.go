@@ -46,8 +46,9 @@ func (r *retaining) sweep(ctx context.Context) error {
 	return s.remove(ctx)
 }
 
-// mark returns the files of all trees that are kept, and whether they must be there: of the commits that have not expired, or not for so long that whoever began to look at them then may still be at it; of the bases of
-// branches. Of a commit that has expired, and would be kept by rules that were changed since, or by a pin that came too late, what is left is kept.
+// mark returns the files of all trees that are kept, and whether they must be there: of the commits that have not expired, or not
+// for so long that whoever began to look at them then may still be at it; of the bases of branches. Of a commit that has expired,
+// and would be kept by rules that were changed since, or by a pin that came too late, what is left is kept.
 func (r *retaining) mark(ctx context.Context) (map[string]keptFile, error) {
 	files := map[string]keptFile{}
 	walk := func(tree MetaRangeID) error {
