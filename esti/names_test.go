@@ -42,6 +42,7 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`(?P<uid>\b[0-9a-v]{20}\b)`,
 	`(?P<took>\b(?:took|duration|cursor_lag_max|walked_max_age)=\S+)`,
 	`(?P<seconds>"(?:took|lag)_seconds":[0-9.e-]+)`,
+	`(?P<lag>\b\d{1,2}s {2,3})`, // in a table
 	`(?P<ahead>Ahead: +-?[0-9hms]+|"ahead_seconds":-?\d+)`,
 	`(?P<stored>"file_bytes":\d+)`, // compressed
 	`(?P<temporary>\.\d+\.new\b)`,
@@ -90,6 +91,8 @@ func (n *names) stable(kind, text, before string) string {
 	case "seconds":
 		label, _, _ := strings.Cut(text, ":")
 		return label + ":<duration>"
+	case "lag":
+		return fmt.Sprintf("%-*s", len(text), "0s")
 	case "ahead":
 		label, value, _ := strings.Cut(text, ":")
 		return label + ":" + value[:len(value)-len(strings.TrimLeft(value, " "))] + "<duration>"
