@@ -32,7 +32,9 @@ type CopyParams struct {
 }
 
 // Copy puts what the source has, without its bytes, as an object of its own. To copy an object that is current onto itself
-// without a change of metadata, class or address is InvalidRequest. Within a branch, source and target are of one instant.
+// without a change of metadata, class or address is InvalidRequest. Within a branch, source and target are of one instant. Between
+// branches, a source that is not committed may be displaced, and be told to RetainParams.Release, before the copy is there to keep
+// its address: commit it first, or give the copy an address of its own.
 func (c *Catalog) Copy(ctx context.Context, from Bucket, source string, to Bucket, target string, p CopyParams) (Object, error) {
 	o, err := c.copy(ctx, from, source, to, target, p)
 	if err != nil {
