@@ -106,8 +106,7 @@ func (c *copying) compareTarget(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what is there: %w", err)
 		}
-		c.buf = i.append(c.buf[:0])
-		sum.Write(c.buf)
+		c.digest(sum, i)
 		if n++; n%reportRows == 0 {
 			if err := c.to.Flush(ctx); err != nil { // it shows that the load lives
 				return err
@@ -120,10 +119,17 @@ func (c *copying) compareTarget(ctx context.Context) error {
 	return nil
 }
 
+// digest adds an item to a digest, but for what its record forbids: a branch has that from the settings, when the load ends.
+func (c *copying) digest(sum hash.Hash, i *item) {
+	written := *i
+	written.protected, written.readOnly = 0, false
+	c.buf = written.append(c.buf[:0])
+	sum.Write(c.buf)
+}
+
 func (c *copying) take(ctx context.Context, i *item) error {
 	c.items++
-	c.buf = i.append(c.buf[:0])
-	c.sum.Write(c.buf)
+	c.digest(c.sum, i)
 	if err := c.tell(ctx, i); err != nil {
 		return err
 	}

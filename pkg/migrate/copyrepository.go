@@ -184,11 +184,11 @@ func (r *running) takeUp(ctx context.Context, o *origin, note *migratepb.Migrate
 		place.UID = note.Uid
 		to, err := r.Graveler.ResumeLoad(ctx, graveler.RepositoryID(o.id), place)
 		switch {
-		case err == nil && to.Repository().Adopting == place.InPlace && note.Namespace == o.namespace:
+		case err == nil && isAsBegun(to.Repository(), place) && note.Namespace == o.namespace:
 			c := newCopying(r, o, to, note)
 			c.takenUp = true
 			return c, nil
-		case err == nil: // what is there was to do otherwise with the files, or is of files elsewhere, which entries may name
+		case err == nil:
 			if err := to.Abort(ctx); err != nil {
 				return nil, err
 			}
@@ -200,6 +200,11 @@ func (r *running) takeUp(ctx context.Context, o *origin, note *migratepb.Migrate
 		}
 	}
 	return r.start(ctx, o, place)
+}
+
+// isAsBegun reports whether a load that was begun is one that would be begun now, and leaves its files where they are to be.
+func isAsBegun(begun graveler.Repository, place graveler.LoadParams) bool {
+	return begun.Adopting == place.InPlace && begun.DefaultBranch == place.DefaultBranch && begun.ReadOnly == place.ReadOnly
 }
 
 // start begins a repository. Its UID is noted first, so that whatever becomes of this the next run finds it.
