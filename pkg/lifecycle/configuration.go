@@ -42,7 +42,7 @@ type Expiration struct {
 type NoncurrentVersionExpiration struct {
 	// NoncurrentDays counts from when a version was displaced.
 	NoncurrentDays *int
-	// NewerNoncurrentVersions is the number of noncurrent versions of a key that are kept, the newest ones.
+	// NewerNoncurrentVersions is how many noncurrent versions of a key are kept, the newest ones; at most MaxNewerNoncurrentVersions.
 	NewerNoncurrentVersions *int
 }
 

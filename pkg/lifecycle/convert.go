@@ -39,10 +39,10 @@ func fromElement(root *element, json bool) (Configuration, error) {
 		}
 		c.Rules = append(c.Rules, r)
 	}
-	c.nameRules()
-	if err := c.Validate(); err != nil {
+	if err := c.Validate(); err != nil { // which names rules as the document does
 		return Configuration{}, err
 	}
+	c.nameRules()
 	return c, nil
 }
 

@@ -80,7 +80,7 @@ func anyRule(t *rapid.T, legacy bool) lifecycle.Rule {
 	if wanted&2 != 0 {
 		e := &lifecycle.NoncurrentVersionExpiration{NoncurrentDays: maybe(anyDays).Draw(t, "noncurrent days")}
 		if !legacy {
-			e.NewerNoncurrentVersions = maybe(anyDays).Draw(t, "newer")
+			e.NewerNoncurrentVersions = maybe(rapid.IntRange(1, lifecycle.MaxNewerNoncurrentVersions)).Draw(t, "newer")
 		}
 		if e.NoncurrentDays == nil && e.NewerNoncurrentVersions == nil {
 			e.NoncurrentDays = ptr(1)

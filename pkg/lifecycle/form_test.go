@@ -130,8 +130,8 @@ func TestWhatS3AcceptsIsAccepted(t *testing.T) {
 		"the first date":                {rule(id + "<Expiration><Date>1970-01-01T00:00:00Z</Date></Expiration>"), dated(1970, 1, 1)},
 		"a marker rule that does nothing": {rule(id + "<Expiration><ExpiredObjectDeleteMarker>false</ExpiredObjectDeleteMarker></Expiration>"),
 			lifecycle.Rule{ID: "a", Enabled: true, Expiration: &lifecycle.Expiration{ExpiredObjectDeleteMarker: ptr(false)}}},
-		"more than 100 versions": {rule(id + "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>500</NewerNoncurrentVersions></NoncurrentVersionExpiration>"),
-			lifecycle.Rule{ID: "a", Enabled: true, NoncurrentVersionExpiration: &lifecycle.NoncurrentVersionExpiration{NoncurrentDays: ptr(1), NewerNoncurrentVersions: ptr(500)}}},
+		"100 versions": {rule(id + "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>100</NewerNoncurrentVersions></NoncurrentVersionExpiration>"),
+			lifecycle.Rule{ID: "a", Enabled: true, NoncurrentVersionExpiration: &lifecycle.NoncurrentVersionExpiration{NoncurrentDays: ptr(1), NewerNoncurrentVersions: ptr(100)}}},
 		"a count without days": {rule(id + "<NoncurrentVersionExpiration><NewerNoncurrentVersions>5</NewerNoncurrentVersions></NoncurrentVersionExpiration>"),
 			lifecycle.Rule{ID: "a", Enabled: true, NoncurrentVersionExpiration: &lifecycle.NoncurrentVersionExpiration{NewerNoncurrentVersions: ptr(5)}}},
 	} {

@@ -148,6 +148,8 @@ var malformedXML = []struct {
 	{"empty noncurrent", filtered("", "<NoncurrentVersionExpiration/>"), catalog.MalformedXML, "a", "NoncurrentVersionExpiration", "neither"},
 	{"0 noncurrent days", filtered("", "<NoncurrentVersionExpiration><NoncurrentDays>0</NoncurrentDays></NoncurrentVersionExpiration>"),
 		catalog.InvalidArgument, "a", "NoncurrentVersionExpiration.NoncurrentDays", "'NoncurrentDays' for NoncurrentVersionExpiration action must be a positive integer"},
+	{"101 newer versions", filtered("", "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>101</NewerNoncurrentVersions></NoncurrentVersionExpiration>"),
+		catalog.InvalidArgument, "a", "NoncurrentVersionExpiration.NewerNoncurrentVersions", "more than 100"},
 	{"0 newer versions", filtered("", "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>0</NewerNoncurrentVersions></NoncurrentVersionExpiration>"),
 		catalog.InvalidArgument, "a", "NoncurrentVersionExpiration.NewerNoncurrentVersions", "positive"},
 	{"newer versions and a legacy prefix", whole("<Rule><ID>a</ID><Status>Enabled</Status><Prefix/><NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays>" +
@@ -192,6 +194,8 @@ var malformedJSON = []struct {
 	{"list", "[]", catalog.MalformedXML, "", "", "this is a list, not a structure"},
 	{"null", "null", catalog.MalformedXML, "", "", "this is null, not a structure"},
 	{"no rules", "{}", catalog.InvalidRequest, "", "Rule", "At least one"},
+	{"value of a rule without an ID", `{"Rules":[{"Status":"Enabled","Filter":{},"Expiration":{"Days":1}},{"Status":"Enabled","Filter":{},"Expiration":{"Days":0}}]}`,
+		catalog.InvalidArgument, "#2", "Expiration.Days", "positive"},
 	{"empty list of rules", `{"Rules":[]}`, catalog.InvalidRequest, "", "Rule", "At least one"},
 	{"name in lower case", `{"rules":[]}`, catalog.MalformedXML, "", "rules", "does not belong"},
 	{"name of XML", `{"Rule":{}}`, catalog.MalformedXML, "", "Rule", "does not belong"},

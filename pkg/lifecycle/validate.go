@@ -15,12 +15,13 @@ import (
 
 // Limits of a configuration, those of S3.
 const (
-	MaxRules              = 1000
-	MaxIDCharacters       = 255
-	MaxPrefixBytes        = 1024
-	MaxTagKeyCharacters   = 128
-	MaxTagValueCharacters = 256
-	MaxObjectSize         = 1099511627776000 // in a filter
+	MaxRules                   = 1000
+	MaxIDCharacters            = 255
+	MaxPrefixBytes             = 1024
+	MaxTagKeyCharacters        = 128
+	MaxTagValueCharacters      = 256
+	MaxObjectSize              = 1099511627776000 // in a filter
+	MaxNewerNoncurrentVersions = 100
 )
 
 // Validate reports the first thing that is wrong with c, as a *ConfigError. Rules without an ID are allowed.
@@ -84,6 +85,8 @@ func (v *checker) one(r *Rule) {
 		v.check(e.NoncurrentDays != nil || e.NewerNoncurrentVersions != nil, catalog.MalformedXML, field, "neither NoncurrentDays nor NewerNoncurrentVersions is there")
 		v.positive(field, "NoncurrentDays", e.NoncurrentDays)
 		v.positive(field, "NewerNoncurrentVersions", e.NewerNoncurrentVersions)
+		v.check(e.NewerNoncurrentVersions == nil || *e.NewerNoncurrentVersions <= MaxNewerNoncurrentVersions, catalog.InvalidArgument, field+".NewerNoncurrentVersions",
+			"'NewerNoncurrentVersions' must not be more than %d", MaxNewerNoncurrentVersions)
 		v.check(e.NewerNoncurrentVersions == nil || !r.LegacyPrefix, catalog.InvalidRequest, field+".NewerNoncurrentVersions",
 			"NewerNoncurrentVersions element can only be used in Lifecycle V2.")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 	"github.com/moraine-store/moraine/pkg/lifecycle/cursor"
 	"github.com/moraine-store/moraine/pkg/lifecycle/dailyrun"
+	"github.com/moraine-store/moraine/pkg/lifecycle/walker"
 	"github.com/moraine-store/moraine/pkg/migrate"
 	"github.com/moraine-store/moraine/pkg/migrate/cutover"
 	"github.com/moraine-store/moraine/pkg/migrate/lakefs"
@@ -43,6 +44,8 @@ func exitCodes() []struct {
 		// What is wrong in a pass is not the fault of the command line either.
 		{errBlocked, exitConflict},
 		{errPass, exitFailed},
+		{walker.ErrNoObject, exitConflict},
+		{dailyrun.ErrLeftOut, exitConflict},
 
 		// Rows that cannot be carried over are not the fault of the command line, whatever the rule is that they break.
 		{migrate.ErrInvalidRow, exitFailed},
@@ -233,6 +236,7 @@ func hints() []struct {
 		{dailyrun.ErrNoConfiguration, "'moraine lifecycle set' gives it rules"},
 		{cursor.ErrMalformed, "'moraine lifecycle forget' lets that shard start afresh"},
 		{errPass, "'moraine lifecycle status' shows what is in the way"},
+		{walker.ErrNoObject, "it is in the way of lifecycle passes: write it anew or remove it, and commit"},
 		{migrate.ErrInvalidSource, "such as postgres://user@host/database, for lakeFS lakefs+postgres://user@host/database"},
 		{cutover.ErrNotCutOver, "'moraine migrate cutover' does that"},
 		{cutover.ErrTakenOver, "go on with that store"},

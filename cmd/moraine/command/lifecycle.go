@@ -55,7 +55,14 @@ func (a *app) lifecycleSet() *cobra.Command {
 				return err
 			}
 			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+				before, unread := dailyrun.GetConfiguration(cmd.Context(), s, repo)
 				if err := dailyrun.SetConfiguration(cmd.Context(), s, repo, c); err != nil {
+					return err
+				}
+				if unread != nil && !errors.Is(unread, dailyrun.ErrNoConfiguration) {
+					a.note("which branches the rules were about is not known: %v", unread)
+				}
+				if err := a.noteDropped(cmd.Context(), s, repo, before.Branches, c.Branches); err != nil {
 					return err
 				}
 				return a.noteMissing(cmd.Context(), s, repo, c.Branches)
@@ -64,6 +71,20 @@ func (a *app) lifecycleSet() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&branches, "branch", nil, "branch that the rules are about, too (repeatable)")
 	return cmd
+}
+
+// noteDropped tells of branches that rules are no longer about, since XML has no place for them.
+func (a *app) noteDropped(ctx context.Context, s *moraine.Store, repo graveler.RepositoryID, before, now []string) error {
+	r, err := s.GetRepository(ctx, repo)
+	if err != nil {
+		return err
+	}
+	for _, b := range before {
+		if !slices.Contains(now, b) && b != string(r.DefaultBranch) {
+			a.note("the rules are no longer about branch %s/%s", repo, b)
+		}
+	}
+	return nil
 }
 
 // noteMissing tells of branches that rules are about and that do not exist, which may be a slip.
@@ -116,7 +137,7 @@ func readRules(stdin io.Reader, file string, branches []string) (lifecycle.Confi
 
 // parseRules reads XML or JSON. What is neither is read as XML, which says what is wrong with it.
 func parseRules(data []byte) (lifecycle.Configuration, error) {
-	if data := bytes.TrimSpace(data); bytes.HasPrefix(data, []byte("{")) {
+	if data := bytes.TrimSpace(data); bytes.HasPrefix(data, []byte("{")) || bytes.HasPrefix(data, []byte("[")) {
 		return lifecycle.ParseJSON(data)
 	}
 	return lifecycle.ParseXML(data)
@@ -207,8 +228,26 @@ func (a *app) lifecycleRm() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.use(cmd.Context(), writing, func(s *moraine.Store) error { return dailyrun.RemoveConfiguration(cmd.Context(), s, repo) })
+			return a.use(cmd.Context(), writing, func(s *moraine.Store) error {
+				// What cannot be read can be removed.
+				if _, err := dailyrun.GetConfiguration(cmd.Context(), s, repo); errors.Is(err, dailyrun.ErrNoConfiguration) {
+					a.note("repository %s has no lifecycle rules", repo)
+				}
+				return dailyrun.RemoveConfiguration(cmd.Context(), s, repo)
+			})
 		},
+	}
+}
+
+// noteUnlisted tells of what a list of actions does not show.
+func (a *app) noteUnlisted(c lifecycle.Configuration) {
+	for _, r := range c.Rules {
+		if e := r.Expiration; e != nil && e.ExpiredObjectDeleteMarker != nil && !*e.ExpiredObjectDeleteMarker {
+			a.note("rule %q: ExpiredObjectDeleteMarker is false, which asks for nothing", r.ID)
+		}
+	}
+	for _, b := range c.Branches {
+		a.note("the rules are about branch %s, too", b)
 	}
 }
 
@@ -223,6 +262,7 @@ func (a *app) lifecycleValidate() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.noteUnlisted(c)
 			return table(a.printer, func(yield func(ruleAction, error) bool) {
 				for i := range c.Rules {
 					for _, action := range c.Rules[i].Actions() {

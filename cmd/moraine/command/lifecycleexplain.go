@@ -102,7 +102,7 @@ func predictions(ctx context.Context, s *moraine.Store, at address, c lifecycle.
 }
 
 func notCommitted(at address) error {
-	return hinted{fmt.Errorf("%s/%s:%s: %w", at.repo, at.ref, escape(at.key), graveler.ErrEntryNotFound), "what is not committed yet has not begun to age"}
+	return hinted{fmt.Errorf("%s/%s:%s: %w", at.repo, at.ref, escape(at.key), graveler.ErrEntryNotFound), fmt.Sprintf("what is not committed yet has not begun to age; what has gone is in 'moraine reflog %s/%s'", at.repo, at.ref)}
 }
 
 func (p prediction) view() any {
@@ -141,7 +141,7 @@ func (a *app) lifecycleExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "explain REPO/BRANCH:KEY", Short: "Say which rule will act on the objects of a key, when, and why not earlier",
 		Long: "Say for the objects of a key, as the branch has them committed, what each rule has in store for them: first those that will act, the first of which decides, and then those that will not, and why. " +
-			"SINCE is since when the branch shows the object. Actions that are not about objects of its kind are left out, unless with --verbose, or in JSON. It reads the whole log of the branch. Give the --day, --boundary and --retention-days that passes have.",
+			"SINCE is since when the branch shows the object. Actions that are not about objects of its kind are left out, unless with --verbose, or in JSON. It reads the whole log of the branch. Give the --day, --boundary and --retention-days that passes have. Of a branch that passes leave out it says so as well, and what they would do.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseObject(args[0])
@@ -153,10 +153,7 @@ func (a *app) lifecycleExplain() *cobra.Command {
 				if err == nil && len(all) == 0 {
 					err = notCommitted(at)
 				}
-				if err != nil {
-					return err
-				}
-				return table(a.printer, thenError(explanations(all, a.verbose || a.printer.json), nil), []string{"OBJECT", "VERSION", "SINCE", "ACTION", "RULE", "WHEN", "WHY"}, explanation.view, explanation.cells)
+				return table(a.printer, thenError(explanations(all, a.verbose || a.printer.json), err), []string{"OBJECT", "VERSION", "SINCE", "ACTION", "RULE", "WHEN", "WHY"}, explanation.view, explanation.cells)
 			})
 		},
 	}

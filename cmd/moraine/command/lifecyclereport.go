@@ -60,9 +60,17 @@ func (a *app) printPass(r *dailyrun.Report, failure error) error {
 // conclude says what a pass left out and how it went, and returns what went wrong: its error, or that something is blocked.
 func (a *app) conclude(r *dailyrun.Report, failure error) error {
 	var blocked []string
+	over := false
 	for _, s := range r.Sources {
+		over = over || s.OverBudget
 		if s.Skipped != "" {
 			a.note("%s is left out: %s", sourceText(s.Source), s.Skipped)
+		}
+		switch {
+		case s.OverBudget && r.DryRun:
+			a.note("%s: the event budget is used up: there may be more", sourceText(s.Source))
+		case s.OverBudget:
+			a.note("%s: the event budget is used up: the next pass goes on there", sourceText(s.Source))
 		}
 		if s.Blocked > 0 {
 			blocked = append(blocked, sourceText(s.Source))
@@ -73,7 +81,7 @@ func (a *app) conclude(r *dailyrun.Report, failure error) error {
 		a.note("it ended early: there may be more")
 	case r.CutOff:
 		a.note("the pass ended early: the next one goes on there")
-	case r.DryRun && len(r.Outcomes) == 0 && len(blocked) == 0:
+	case r.DryRun && len(r.Outcomes) == 0 && len(blocked) == 0 && !over:
 		a.note("nothing is due of what is committed")
 	}
 	a.note("%s", r.Heartbeat())
@@ -104,6 +112,7 @@ type passSourceView struct {
 	BlockedLanes int                   `json:"blocked_lanes"`
 	Events       int                   `json:"events"`
 	Walked       bool                  `json:"walked"`
+	OverBudget   bool                  `json:"over_budget"`
 	Error        string                `json:"error,omitempty"`
 }
 
@@ -134,7 +143,7 @@ func (a *app) printReportOf(r *dailyrun.Report) error {
 		})
 	}
 	for _, s := range r.Sources {
-		one := passSourceView{Repository: s.Repository, Branch: s.Branch, Skipped: s.Skipped, BlockedLanes: s.Blocked, Events: s.Events, Walked: s.Walked}
+		one := passSourceView{Repository: s.Repository, Branch: s.Branch, Skipped: s.Skipped, BlockedLanes: s.Blocked, Events: s.Events, Walked: s.Walked, OverBudget: s.OverBudget}
 		if s.Err != nil {
 			one.Error = oneLine(s.Err.Error())
 		}

@@ -31,6 +31,9 @@ func (a *app) lifecycleStatus() *cobra.Command {
 					return unread
 				}
 				rows := statusRows(status)
+				if len(rows) == 0 && unread == nil {
+					a.note("no repository has lifecycle rules")
+				}
 				if !a.printer.json {
 					rows = together(rows)
 				}

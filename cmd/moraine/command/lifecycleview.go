@@ -4,6 +4,7 @@ package command
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (r ruleAction) cells() []string {
 func filterText(f lifecycle.Filter) string {
 	var all []string
 	if f.Prefix != nil && *f.Prefix != "" {
-		all = append(all, "prefix "+escape(*f.Prefix))
+		all = append(all, "prefix "+strconv.Quote(*f.Prefix))
 	}
 	for _, t := range f.Tags {
 		all = append(all, "tag "+escape(t.Key)+"="+escape(t.Value))

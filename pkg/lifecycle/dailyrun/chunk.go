@@ -127,7 +127,10 @@ func (c *chunk) push(p pending) {
 func (r *reading) passed(ctx context.Context, unit graveler.Key) error {
 	r.last = unit
 	r.read++
-	r.over = r.EventBudget > 0 && r.read >= r.EventBudget || r.cut(ctx)
+	r.over = r.cut(ctx)
+	if r.EventBudget > 0 && r.read >= r.EventBudget {
+		r.over, r.report.OverBudget = true, true
+	}
 	if len(r.items) < r.most() && len(r.deferred) < r.Config.chunk && r.bytes < chunkBytes && !r.sliceOver(ctx, r.since) && !r.lost {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +36,12 @@ type ActionExplanation struct {
 	Why string
 }
 
+// ErrLeftOut: passes leave the branch out as long as that is so.
+var ErrLeftOut = errors.New("lifecycle passes leave it out")
+
 // Explain says which rules will act on the objects of a key as a branch has them committed ("": the default branch), when, and
-// why not earlier. A branch that has no rules is ErrNoConfiguration. It reads the whole log of the branch.
+// why not earlier. A branch that has no rules is ErrNoConfiguration; one that passes leave out is ErrLeftOut, beside what they
+// would do otherwise. An entry that holds no object is walker.ErrNoObject. It reads the whole log of the branch.
 func Explain(ctx context.Context, c Config, repo graveler.RepositoryID, branch graveler.BranchID, key string) ([]Explanation, error) {
 	c.Holder = nil
 	p, err := newPass(c)
@@ -66,8 +71,10 @@ func Explain(ctx context.Context, c Config, repo graveler.RepositoryID, branch g
 }
 
 func (s *source) explain(ctx context.Context, key string) (all []Explanation, err error) {
+	var leftOut error
 	if s.report.Skipped != "" {
-		return nil, fmt.Errorf("%s/%s is left out: %s", s.target.Repository, s.target.Branch, s.report.Skipped)
+		leftOut = fmt.Errorf("%s/%s: %w: %s", s.target.Repository, s.target.Branch, ErrLeftOut, s.report.Skipped)
+		s.head, s.unfrozen = s.point(ctx, math.MaxInt64)
 	}
 	if s.unfrozen != nil {
 		return nil, s.unfrozen
@@ -90,7 +97,7 @@ func (s *source) explain(ctx context.Context, key string) (all []Explanation, er
 			return nil, err
 		}
 	}
-	return all, nil
+	return all, leftOut
 }
 
 func (s *source) explainOne(ctx context.Context, x *Explanation) error {
@@ -119,13 +126,12 @@ func (s *source) explainTime(one *ActionExplanation, x *Explanation, spans []spa
 	case a.Kind.Replay() && replayed:
 		one.At, one.Acts = s.nextDue(a.Delay, spans)
 		if one.Why = "the branch has not shown it long enough"; one.Acts {
-			one.Why = plural(a.Delay, "day") + " after it came to the branch, by the calendar"
+			one.Why = s.delayText(a.Delay, o.Kind)
 		}
 	default:
 		one.At, one.Acts = lifecycle.Due(&a.Action, o, s.calendar())
-		one.Why = "its own times say so"
-		if !one.Acts {
-			one.Why = "it is not known when it was stored"
+		if one.Why = "it is not known when it was stored"; one.Acts {
+			one.Why = scannedText(a)
 		}
 	}
 	until, locked := o.Locked(one.At)
@@ -140,6 +146,32 @@ func (s *source) explainTime(one *ActionExplanation, x *Explanation, spans []spa
 		return
 	}
 	one.At, one.Why = until, "it is retained until then"
+}
+
+// delayText says why an object is due so many days after the branch began to show it as it is.
+func (s *source) delayText(delay int, kind lifecycle.ObjectKind) string {
+	text := plural(delay, "day") + " after it came to the branch"
+	if kind == lifecycle.Noncurrent {
+		text = plural(delay, "day") + " after it was displaced on the branch"
+	}
+	if s.DayBoundary == lifecycle.Exact {
+		return text
+	}
+	return text + ", by the calendar"
+}
+
+// scannedText says why an action is due that the log does not tell of.
+func scannedText(a *engine.CompiledAction) string {
+	switch a.Kind {
+	case lifecycle.ExpirationDate:
+		return "it is the date of the rule"
+	case lifecycle.ExpiredDeleteMarker:
+		return "the delete marker is the only version"
+	case lifecycle.NewerNoncurrent:
+		return "beyond " + plural(a.NewerNoncurrent, "newer noncurrent version")
+	default:
+		return "its own times say so"
+	}
 }
 
 // whyNot says why an action is not meant for an object, "" where it is.

@@ -395,7 +395,7 @@ func TestEveryKindIsExplained(t *testing.T) {
 	require.Equal(t, second.AddDate(0, 0, 3), current.Actions[0].At)
 	require.Contains(t, current.Actions[1].Why, "does not begin with")
 	require.Contains(t, current.Actions[2].Why, "not about current objects")
-	require.Equal(t, "3 days after it came to the branch, by the calendar", current.Actions[0].Why)
+	require.Equal(t, "3 days after it came to the branch", current.Actions[0].Why)
 	require.True(t, began.Before(second))
 	require.False(t, old.Actions[2].Acts)
 	require.Equal(t, "newer noncurrent versions that count: 0 of 1", old.Actions[2].Why)

@@ -61,8 +61,10 @@ type SourceReport struct {
 	WaitingUntil time.Time
 	// Events is how many changes were read.
 	Events int
-	Walked bool // a walk over it has ended
-	Err    error
+	// OverBudget: EventBudget was used up before everything was looked at, so that the next pass goes on there.
+	OverBudget bool
+	Walked     bool // a walk over it has ended
+	Err        error
 }
 
 // Heartbeat returns one line about the pass, for a log. Its tokens stay as they are:

@@ -68,6 +68,7 @@ func (s *source) affordable(ctx context.Context, from, through cursor.Point) (cu
 	if t.window == w {
 		return through, nil
 	}
+	s.report.OverBudget = true
 	return s.point(ctx, t.through)
 }
 

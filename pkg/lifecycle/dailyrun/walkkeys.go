@@ -62,6 +62,7 @@ func (w *walk) keys(ctx context.Context) (whole bool, err error) {
 			return false, err
 		}
 		if read++; read == w.EventBudget {
+			w.report.OverBudget = true
 			return false, w.flush(ctx)
 		}
 		if len(w.items) < w.most() && !w.sliceOver(ctx, since) {

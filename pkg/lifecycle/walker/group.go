@@ -21,7 +21,8 @@ func (t *Tree) Group(key string) *Group {
 	return &Group{Key: key, tree: t, has: [areas]bool{true, true, true}}
 }
 
-// Objects yields the objects: the current version, the others with the newest first, multipart uploads. It may be ranged over more than once.
+// Objects yields the objects: the current version, the others with the newest first, multipart uploads. It may be ranged over more
+// than once. It ends with ErrNoObject at an entry that holds none.
 func (g *Group) Objects(ctx context.Context) iter.Seq2[*Object, error] {
 	if g.has[catalog.VersionsArea] || !g.has[catalog.CurrentArea] {
 		return g.tree.objects(ctx, g.Key, g.has[catalog.UploadsArea])

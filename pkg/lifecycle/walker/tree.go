@@ -203,12 +203,29 @@ func sole(ctx context.Context, versions catalog.Versions) (bool, error) {
 	return true, nil
 }
 
+// ErrNoObject: an entry holds something else than the object that its key says. A file that is damaged is not meant.
+var ErrNoObject = errors.New("the entry holds no object")
+
+// noObject is why an entry holds no object.
+type noObject struct{ error }
+
+func (e noObject) Unwrap() error        { return e.error }
+func (e noObject) Is(target error) bool { return target == ErrNoObject }
+
+// decoding makes an error of the catalog noObject where it is about what an entry holds: reading has no invalid values.
+func decoding(err error) error {
+	if errors.Is(err, graveler.ErrInvalidValue) {
+		return noObject{err}
+	}
+	return err
+}
+
 // objects yields the objects of a key: the current version, the others with the newest first, and then, where uploads is set, multipart uploads.
 func (t *Tree) objects(ctx context.Context, key string, uploads bool) iter.Seq2[*Object, error] {
 	return func(yield func(*Object, error) bool) {
 		versions, err := catalog.ReadVersions(ctx, t, key)
 		if err != nil {
-			yield(nil, err)
+			yield(nil, decoding(err))
 			return
 		}
 		if current, ok := versions.Current(); ok {
@@ -216,7 +233,7 @@ func (t *Tree) objects(ctx context.Context, key string, uploads bool) iter.Seq2[
 			if err == nil && o.Kind == lifecycle.Marker {
 				o.Sole, err = sole(ctx, versions)
 			}
-			if !yield(o, err) || err != nil {
+			if !yield(o, decoding(err)) || err != nil {
 				return
 			}
 		}
@@ -229,7 +246,7 @@ func (t *Tree) objects(ctx context.Context, key string, uploads bool) iter.Seq2[
 			if err == nil {
 				o.Kind, o.NewerNoncurrent = lifecycle.Noncurrent, newer
 			}
-			if !yield(o, err) || err != nil {
+			if !yield(o, decoding(err)) || err != nil {
 				return
 			}
 			newer++
@@ -261,7 +278,7 @@ func (t *Tree) version(v catalog.Version) (*Object, error) {
 	}
 	o, err := lifecycle.VersionObject(place, v.Object, t.versioning)
 	if err != nil {
-		return nil, fmt.Errorf("entry %q: %w", v.Place, err)
+		return nil, noObject{fmt.Errorf("entry %q: %w", v.Place, err)}
 	}
 	return &Object{Object: o, Entry: v.Place}, nil
 }
@@ -273,7 +290,7 @@ func (t *Tree) object(key graveler.Key, value graveler.Value) (*Object, error) {
 	}
 	o, err := lifecycle.NewObject(place, value, t.versioning)
 	if err != nil {
-		return nil, err
+		return nil, noObject{err}
 	}
 	return &Object{o, key, value.Identity}, nil
 }
