@@ -16,7 +16,7 @@ import (
 )
 
 // parallelKeys bounds how many keys of one transaction are read at the same time.
-const parallelKeys = 16
+const parallelKeys = 64
 
 // Transact is Update for several keys: change reads a branch and says what to write, and all of that is written in one atomic
 // step, at an instant at which every key that change got is still as it was. So of transactions each of which gets what another

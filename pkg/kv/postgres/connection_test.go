@@ -4,10 +4,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -22,11 +25,15 @@ func TestReadsGoOnAfterTheServerCrashed(t *testing.T) {
 	require.NoError(t, s.Set(ctx, part, []byte("k"), []byte("v")))
 	it, err := s.Scan(ctx, part, kv.ScanOptions{})
 	require.NoError(t, err)
-	var g errgroup.Group
+	var conns []*pgxpool.Conn
 	for range pgpool.MaxConns { // as many dead connections as there can be
-		g.Go(func() error { _, err := s.Get(ctx, part, []byte("k")); return err })
+		conn, err := s.pool.Acquire(ctx)
+		require.NoError(t, err)
+		conns = append(conns, conn)
 	}
-	require.NoError(t, g.Wait())
+	for _, conn := range conns {
+		conn.Release()
+	}
 	server.Crash(t)
 	item, err := s.Get(ctx, part, []byte("k"))
 	require.NoError(t, err)
@@ -166,9 +173,9 @@ func TestWritesThatWaitTravelTogether(t *testing.T) {
 	s, ctx := open(t, url), t.Context()
 	var trips atomic.Int64
 	run := s.groups.run
-	s.groups.run = func(ctx context.Context, l lane, rows []row) error {
+	s.groups.run = func(ctx context.Context, l lane, requests []*request) error {
 		trips.Add(1)
-		return run(ctx, l, rows)
+		return run(ctx, l, requests)
 	}
 	conn, watcher := connect(t, url), connect(t, url)
 	tx, err := conn.Begin(ctx)
@@ -202,4 +209,63 @@ func TestWritesThatWaitTravelTogether(t *testing.T) {
 	require.NoError(t, g.Wait())
 	require.Equal(t, laneTrips+1, int(trips.Load()))
 	require.Equal(t, laneTrips+90, count(t, watcher, `select count(*) from moraine.kv`))
+}
+
+// Each gets the value of its own key, or none, however they are put together.
+func TestReadsThatWaitTravelTogether(t *testing.T) {
+	s, ctx := open(t, testpg.Start(t).NewDatabase(t)), t.Context()
+	const keys, more = 40, 250
+	for i := range keys {
+		require.NoError(t, s.Set(ctx, part, fmt.Appendf(nil, "key-%d", i), fmt.Appendf(nil, "%d", i)))
+	}
+	require.NoError(t, s.Set(ctx, part, []byte("key-0"), []byte{}))
+	var trips atomic.Int64
+	start := make(chan struct{})
+	run := s.groups.run
+	s.groups.run = func(ctx context.Context, l lane, requests []*request) error {
+		trips.Add(1)
+		<-start
+		return run(ctx, l, requests)
+	}
+	var g errgroup.Group
+	get := func(i int) {
+		g.Go(func() error {
+			item, err := s.Get(ctx, part, fmt.Appendf(nil, "key-%d", i))
+			switch {
+			case i >= keys && !errors.Is(err, kv.ErrNotFound):
+				return fmt.Errorf("key %d, which is not there: %q, %w", i, item.Value, err)
+			case i < keys && err != nil:
+				return err
+			case i == 0 && (item.Value == nil || len(item.Value) != 0), 0 < i && i < keys && string(item.Value) != strconv.Itoa(i):
+				return fmt.Errorf("key %d: %q", i, item.Value)
+			}
+			return nil
+		})
+	}
+	for i := range laneTrips {
+		get(i)
+		require.Eventually(t, func() bool { return trips.Load() == int64(i+1) }, waitLong, waitStep)
+	}
+	for i := range more {
+		get(i % (2 * keys))
+	}
+	withdrawn, cancel := context.WithCancel(ctx)
+	gone := make(chan error, 1)
+	go func() {
+		_, err := s.Get(withdrawn, part, []byte("key-1"))
+		gone <- err
+	}()
+	waiting := func(n int) func() bool {
+		return func() bool {
+			s.groups.mu.Lock()
+			defer s.groups.mu.Unlock()
+			return len(s.groups.lanes[lane{reads: true}].waiting) == n
+		}
+	}
+	require.Eventually(t, waiting(more+1), waitLong, waitStep)
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	close(start)
+	require.NoError(t, g.Wait())
+	require.Equal(t, laneTrips+(more+groupReads-1)/groupReads, int(trips.Load()))
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// A group is bounded, so that one statement does not keep the others waiting for long.
+// A group is bounded, so that one statement does not keep the others waiting for long, and does not read too much at once.
 const (
 	groupWrites = 2000
+	groupReads  = 100
 	groupBytes  = 4 << 20
 )
 
@@ -23,9 +24,18 @@ const laneTrips = 2
 
 // lane names what may travel in one statement.
 type lane struct {
+	reads     bool
 	deletes   bool
-	partition string // of deletes; sets of all partitions go together
+	partition string // of deletes; sets, and reads, of all partitions go together
 	fence     laneFence
+}
+
+// most is how many rows may be in a group.
+func (l lane) most() int {
+	if l.reads {
+		return groupReads
+	}
+	return groupWrites
 }
 
 // laneFence is a comparable kv.Fence; the zero value is none.
@@ -41,10 +51,10 @@ func (f laneFence) fence() *kv.Fence {
 	return &kv.Fence{Partition: []byte(f.partition), Key: []byte(f.key), Predicate: f.predicate}
 }
 
-// row is one unconditional write, in copies that outlive the call.
+// row is one unconditional write, or one read, whose value is the answer (nil: the key is absent). It outlives the call.
 type row struct{ partition, key, value []byte }
 
-// request is what one call asks for: rows that land together.
+// request is what one call asks for: rows that land together, or a row to read.
 type request struct {
 	rows []row
 	size int
@@ -63,7 +73,7 @@ type trip struct {
 
 // groups collects the requests of each lane while earlier ones are under way.
 type groups struct {
-	run func(ctx context.Context, l lane, rows []row) error
+	run func(ctx context.Context, l lane, requests []*request) error
 
 	mu    sync.Mutex
 	lanes map[lane]*queue // those with anything waiting or under way
@@ -129,7 +139,7 @@ func (g *groups) leave(l lane, r *request) {
 // serve makes trips until nothing waits.
 func (g *groups) serve(l lane) {
 	for t := g.take(l); t != nil; t = g.take(l) {
-		err := g.run(t.ctx, l, merge(t.requests))
+		err := g.run(t.ctx, l, t.requests)
 		t.cancel()
 		for _, r := range t.requests {
 			r.err = err
@@ -151,10 +161,10 @@ func (g *groups) take(l lane) *trip {
 	}
 	t := &trip{}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	writes, size := 0, 0
+	rows, size := 0, 0
 	for _, r := range q.waiting {
-		writes, size = writes+len(r.rows), size+r.size
-		if len(t.requests) > 0 && (writes > groupWrites || size > groupBytes) {
+		rows, size = rows+len(r.rows), size+r.size
+		if len(t.requests) > 0 && (rows > l.most() || size > groupBytes) {
 			break
 		}
 		r.trip = t
@@ -165,6 +175,7 @@ func (g *groups) take(l lane) *trip {
 	return t
 }
 
+// merge returns the rows of several writing requests for one statement.
 func merge(requests []*request) []row {
 	var rows []row
 	for _, r := range requests {

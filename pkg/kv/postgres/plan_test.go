@@ -24,6 +24,7 @@ func TestPlansOfAnEmptyTableAreGoodForALargeOne(t *testing.T) {
 		sql       string
 		arguments []any
 	}{
+		"get":              {getAll, []any{[][]byte{part}, [][]byte{[]byte("k")}}},
 		"drop":             {dropChunk, []any{part, []byte{}, dropKeys}},
 		"page":             {page, []any{part, []byte{}, 4096, kv.PageBytes}},
 		"page up to a key": {pageUntil, []any{part, []byte{}, 4096, kv.PageBytes, []byte("x")}},

@@ -40,14 +40,13 @@
 //
 // # Reads
 //
-// Each Get and each page of a scan is a statement of its own; nothing is held between two pages. For
-// writing, a store connects to a primary only, so that reads are never stale; a store that is opened
+// Gets that wait at the same moment travel as one statement, as sets do; each begins after the call did.
+// Each page of a scan is a statement of its own; nothing is held between two pages. For writing, a store connects to a primary only, so that reads are never stale; a store that is opened
 // read-only may use a standby, and is then as late as that.
 package postgres
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -142,28 +141,5 @@ func (s *Store) change(ctx context.Context, run func() error) error {
 			return kv.ErrReadOnly
 		}
 		return run()
-	})
-}
-
-// Get returns the value of a key.
-func (s *Store) Get(ctx context.Context, partition, key []byte) (item kv.Item, err error) {
-	err = s.Limits().CheckKey(partition, key)
-	if err == nil {
-		err = s.call(ctx, func() error { return s.get(ctx, partition, key, &item) })
-	}
-	return item, kv.Wrap("get", partition, key, err)
-}
-
-func (s *Store) get(ctx context.Context, partition, key []byte, item *kv.Item) error {
-	return s.pool.Read(ctx, func(conn *pgx.Conn) error {
-		var value []byte
-		err := conn.QueryRow(ctx, get, partition, key).Scan(&value)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return kv.ErrNotFound
-		}
-		if err == nil {
-			*item = kv.Item{Value: value, Predicate: kv.Equals(value)}
-		}
-		return err
 	})
 }

@@ -18,6 +18,13 @@ const (
 
 const get = `select value from moraine.kv where partition_key = $1 and key = $2`
 
+// getAll returns the values that there are, each with the position of its key.
+const getAll = `
+select position, stored.value from unnest($1::bytea[], $2::bytea[]) with ordinality as wanted(partition_key, key, position)
+cross join lateral (
+    select value from moraine.kv where partition_key = wanted.partition_key and key = wanted.key offset 0
+) as stored`
+
 // A page ends before the first entry in front of which there are PageBytes. The sum looks at lengths
 // only, so the values behind it are neither unpacked nor sent.
 const (

@@ -65,11 +65,15 @@ func rowsOf(partition []byte, writes []kv.Write) []row {
 	return rows
 }
 
-func (s *Store) runGroup(ctx context.Context, l lane, rows []row) error {
-	if l.deletes {
-		return s.deleteAll(ctx, []byte(l.partition), rows)
+func (s *Store) runGroup(ctx context.Context, l lane, requests []*request) error {
+	switch {
+	case l.reads:
+		return s.getAll(ctx, requests)
+	case l.deletes:
+		return s.deleteAll(ctx, []byte(l.partition), merge(requests))
+	default:
+		return s.setAll(ctx, merge(requests), l.fence.fence())
 	}
-	return s.setAll(ctx, rows, l.fence.fence())
 }
 
 func (s *Store) setAll(ctx context.Context, rows []row, fence *kv.Fence) error {
