@@ -5,6 +5,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -12,8 +13,8 @@ import (
 	"github.com/moraine-store/moraine/pkg/kv"
 )
 
-// Apply performs all writes or none. It takes one round trip; without predicates and deletes it
-// shares that, and the commit, with other calls under the same fence.
+// Apply performs all writes or none. It takes one round trip, and shares that, and the commit, with other calls under the same
+// fence: with sets without predicates, or else with other batches of the partition.
 func (s *Store) Apply(ctx context.Context, partition []byte, writes []kv.Write, fence *kv.Fence) error {
 	if err := s.Limits().CheckApply(partition, writes, fence); err != nil {
 		return kv.Wrap("apply", partition, nil, err)
@@ -21,19 +22,14 @@ func (s *Store) Apply(ctx context.Context, partition []byte, writes []kv.Write, 
 	if unconditionalSets(writes) {
 		return kv.Wrap("apply", partition, nil, s.group(ctx, lane{fence: laneFenceOf(fence)}, partition, writes))
 	}
-	var failed []byte
-	err := s.change(ctx, func() (err error) {
-		var queries []query
-		if fence != nil {
-			queries = append(queries, hold(fence))
-		}
-		if len(writes) == 1 {
-			failed, err = s.applyOne(ctx, queries, partition, writes[0], fence)
-		} else {
-			failed, err = s.applyMany(ctx, queries, partition, writes, fence)
-		}
-		return err
+	r := newRequest(rowsOf(partition, writes)...)
+	err := s.change(ctx, func() error {
+		return s.groups.do(ctx, &s.calls, lane{batches, string(partition), laneFenceOf(fence)}, r)
 	})
+	var failed []byte
+	if errors.Is(err, kv.ErrPredicateFailed) {
+		failed = r.failed
+	}
 	return kv.Wrap("apply", partition, failed, err)
 }
 
@@ -45,25 +41,23 @@ func unconditionalSets(writes []kv.Write) bool {
 func (s *Store) changeIf(ctx context.Context, partition []byte, w kv.Write) error {
 	return s.change(ctx, func() error {
 		lock := query{lockExclusive, []any{lockOf(partition, w.Key)}}
-		_, err := s.applyOne(ctx, []query{lock}, partition, w, nil)
-		return err
+		return s.applyOne(ctx, []query{lock}, partition, w, nil)
 	})
 }
 
-// applyOne performs one write behind the queries that take its lock, and returns its key if the
-// predicate failed.
-func (s *Store) applyOne(ctx context.Context, queries []query, partition []byte, w kv.Write, fence *kv.Fence) ([]byte, error) {
+// applyOne performs one write behind the queries that take its lock.
+func (s *Store) applyOne(ctx context.Context, queries []query, partition []byte, w kv.Write, fence *kv.Fence) error {
 	var held, written bool
 	err := s.transact(ctx, append(queries, conditional(partition, w, fence)), &held, &written)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case !held:
-		return nil, kv.ErrFenceFailed
+		return kv.ErrFenceFailed
 	case !written && w.If != nil:
-		return w.Key, kv.ErrPredicateFailed
+		return kv.ErrPredicateFailed
 	default:
-		return nil, nil
+		return nil
 	}
 }
 
@@ -83,31 +77,62 @@ func conditional(partition []byte, w kv.Write, fence *kv.Fence) query {
 	}
 }
 
+// applyAll performs batches that have no key in common, each as a whole or not at all. The error is that of all whose predicates
+// held.
+func (s *Store) applyAll(ctx context.Context, partition []byte, batches []*request, fence *kv.Fence) error {
+	var queries []query
+	if fence != nil {
+		queries = append(queries, hold(fence))
+	}
+	if rows := batches[0].rows; len(batches) == 1 && len(rows) == 1 {
+		err := s.applyOne(ctx, queries, partition, kv.Write{Key: rows[0].key, Value: rows[0].value, If: rows[0].condition}, fence)
+		if errors.Is(err, kv.ErrPredicateFailed) {
+			batches[0].failed = rows[0].key
+		}
+		return err
+	}
+	return s.applyMany(ctx, queries, partition, batches, fence)
+}
+
 // applyMany claims all keys and then settles what becomes of them.
-func (s *Store) applyMany(ctx context.Context, queries []query, partition []byte, writes []kv.Write, fence *kv.Fence) ([]byte, error) {
-	writes = slices.SortedFunc(slices.Values(writes), func(a, b kv.Write) int { return bytes.Compare(a.Key, b.Key) })
-	keys, values := make([][]byte, len(writes)), make([][]byte, len(writes))
-	conditions, expected := make([]int16, len(writes)), make([][]byte, len(writes))
-	for i, w := range writes {
-		keys[i], values[i] = w.Key, w.Value
-		conditions[i], expected[i] = conditionOf(w.If)
+func (s *Store) applyMany(ctx context.Context, queries []query, partition []byte, batches []*request, fence *kv.Fence) error {
+	type member struct {
+		row
+		batch int32
+	}
+	var members []member
+	for i, b := range batches {
+		for _, r := range b.rows {
+			members = append(members, member{r, int32(i)})
+		}
+	}
+	slices.SortFunc(members, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	n := len(members)
+	keys, values, of := make([][]byte, n), make([][]byte, n), make([]int32, n)
+	conditions, expected := make([]int16, n), make([][]byte, n)
+	for i, m := range members {
+		keys[i], values[i], of[i] = m.key, m.value, m.batch
+		conditions[i], expected[i] = conditionOf(m.condition)
 	}
 	var held bool
-	var failed []byte
+	var failed []int32
 	err := s.transact(ctx, append(queries,
 		query{claim, append(fenceArguments(fence), partition, keys)},
-		query{settle, append(fenceArguments(fence), partition, keys, values, conditions, expected)},
+		query{settle, append(fenceArguments(fence), partition, keys, values, conditions, expected, of)},
 	), &held, &failed)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case !held:
-		return nil, kv.ErrFenceFailed
-	case failed != nil:
-		return failed, kv.ErrPredicateFailed
-	default:
-		return nil, nil
+		return kv.ErrFenceFailed
 	}
+	for _, position := range failed {
+		m := members[position-1]
+		if b := batches[m.batch]; b.err == nil {
+			b.err, b.failed = kv.ErrPredicateFailed, m.key
+		}
+	}
+	return nil
 }
 
 // query is a statement with its arguments.

@@ -26,7 +26,7 @@ func (s *Store) SetMany(ctx context.Context, partition []byte, writes []kv.Write
 func (s *Store) setMany(ctx context.Context, partition []byte, writes []kv.Write) error {
 	rows := make([]row, len(writes))
 	for i, w := range writes {
-		rows[i] = row{partition, w.Key, w.Value}
+		rows[i] = row{partition: partition, key: w.Key, value: w.Value}
 	}
 	var sets, deletes []row
 	for _, r := range inKeyOrder(rows) {

@@ -259,7 +259,7 @@ func TestReadsThatWaitTravelTogether(t *testing.T) {
 		return func() bool {
 			s.groups.mu.Lock()
 			defer s.groups.mu.Unlock()
-			return len(s.groups.lanes[lane{reads: true}].waiting) == n
+			return len(s.groups.lanes[lane{kind: reads}].waiting) == n
 		}
 	}
 	require.Eventually(t, waiting(more+1), waitLong, waitStep)

@@ -96,7 +96,7 @@ func TestApplyWaitsForAChangeOfItsFence(t *testing.T) {
 				outcomes[name] = outcome
 				go func() { outcome <- s.Apply(ctx, part, writes, &fenced) }()
 			}
-			// Those without conditions may share a trip.
+			// Those that come later may wait for a trip to share.
 			eventually(t, watcher, 1, fmt.Sprintf(
 				`select (count(*) >= %d)::int from pg_locks where locktype = 'advisory' and not granted`, len(outcomes)-1))
 			require.NoError(t, s.Set(ctx, part, []byte("other"), []byte("v")), "what does not rely on the fence goes on")

@@ -17,12 +17,11 @@ func (s *Store) Get(ctx context.Context, partition, key []byte) (item kv.Item, e
 	err = s.Limits().CheckKey(partition, key)
 	if err == nil {
 		err = s.call(ctx, func() error {
-			rows := []row{{partition: bytes.Clone(partition), key: bytes.Clone(key)}}
-			err := s.groups.do(ctx, &s.calls, lane{reads: true}, rows)
-			if err != nil {
+			r := newRequest(row{partition: bytes.Clone(partition), key: bytes.Clone(key)})
+			if err := s.groups.do(ctx, &s.calls, lane{kind: reads}, r); err != nil {
 				return err
 			}
-			value := rows[0].value
+			value := r.rows[0].value
 			if value == nil {
 				return kv.ErrNotFound
 			}

@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -24,15 +25,23 @@ const laneTrips = 2
 
 // lane names what may travel in one statement.
 type lane struct {
-	reads     bool
-	deletes   bool
-	partition string // of deletes; sets, and reads, of all partitions go together
+	kind      kind
+	partition string // of deletes and batches; sets, and reads, of all partitions go together
 	fence     laneFence
 }
 
+type kind int
+
+const (
+	sets kind = iota
+	deletes
+	batches // with conditions, or sets and deletes together
+	reads
+)
+
 // most is how many rows may be in a group.
 func (l lane) most() int {
-	if l.reads {
+	if l.kind == reads {
 		return groupReads
 	}
 	return groupWrites
@@ -51,16 +60,28 @@ func (f laneFence) fence() *kv.Fence {
 	return &kv.Fence{Partition: []byte(f.partition), Key: []byte(f.key), Predicate: f.predicate}
 }
 
-// row is one unconditional write, or one read, whose value is the answer (nil: the key is absent). It outlives the call.
-type row struct{ partition, key, value []byte }
+// row is one write, or one read, whose value is the answer (nil: the key is absent). It outlives the call.
+type row struct {
+	partition, key, value []byte
+	condition             *kv.Predicate // of batches only
+}
 
 // request is what one call asks for: rows that land together, or a row to read.
 type request struct {
-	rows []row
-	size int
-	trip *trip         // nil while it waits
-	done chan struct{} // closed when err is the outcome
-	err  error
+	rows   []row
+	size   int
+	trip   *trip         // nil while it waits
+	done   chan struct{} // closed when err is the outcome
+	err    error
+	failed []byte // of a batch whose err is kv.ErrPredicateFailed, the key that it is about
+}
+
+func newRequest(rows ...row) *request {
+	r := &request{rows: rows, done: make(chan struct{})}
+	for _, row := range rows {
+		r.size += len(row.key) + len(row.value)
+	}
+	return r
 }
 
 // trip is a group that is under way. Its context ends when nobody waits for it any more.
@@ -73,6 +94,7 @@ type trip struct {
 
 // groups collects the requests of each lane while earlier ones are under way.
 type groups struct {
+	// run returns the outcome of requests that it has not given one of their own.
 	run func(ctx context.Context, l lane, requests []*request) error
 
 	mu    sync.Mutex
@@ -84,15 +106,16 @@ type queue struct {
 	trips   int
 }
 
-// do performs the rows of one call. If the context ends, a request that still waits is withdrawn,
-// and one that is under way is left to its fate. Goroutines are counted in wg.
-func (g *groups) do(ctx context.Context, wg *sync.WaitGroup, l lane, rows []row) error {
-	r := &request{rows: rows, done: make(chan struct{})}
-	for _, row := range rows {
-		r.size += len(row.key) + len(row.value)
-	}
-	if g.enqueue(l, r) {
-		wg.Go(func() { g.serve(l) })
+// do performs what one call asks for: at once and in this goroutine if it may, else in a group of those that wait. If the context
+// ends, a request that still waits is withdrawn, and one that is under way is left to its fate: the caller must not look into it
+// then. Goroutines are counted in wg.
+func (g *groups) do(ctx context.Context, wg *sync.WaitGroup, l lane, r *request) error {
+	if g.enter(l, r) {
+		err := g.run(ctx, l, []*request{r})
+		if t := g.take(l); t != nil {
+			wg.Go(func() { g.serve(l, t) })
+		}
+		return cmp.Or(r.err, err)
 	}
 	select {
 	case <-r.done:
@@ -103,8 +126,8 @@ func (g *groups) do(ctx context.Context, wg *sync.WaitGroup, l lane, rows []row)
 	}
 }
 
-// enqueue reports whether the lane needs another goroutine.
-func (g *groups) enqueue(l lane, r *request) bool {
+// enter reports whether the request may go at once. Else it waits.
+func (g *groups) enter(l lane, r *request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.lanes[l]
@@ -115,8 +138,8 @@ func (g *groups) enqueue(l lane, r *request) bool {
 		}
 		g.lanes[l] = q
 	}
-	q.waiting = append(q.waiting, r)
 	if q.trips == laneTrips {
+		q.waiting = append(q.waiting, r)
 		return false
 	}
 	q.trips++
@@ -136,19 +159,23 @@ func (g *groups) leave(l lane, r *request) {
 	}
 }
 
-// serve makes trips until nothing waits.
-func (g *groups) serve(l lane) {
-	for t := g.take(l); t != nil; t = g.take(l) {
+// serve makes a trip, and others until nothing waits.
+func (g *groups) serve(l lane, t *trip) {
+	for ; t != nil; t = g.take(l) {
 		err := g.run(t.ctx, l, t.requests)
 		t.cancel()
 		for _, r := range t.requests {
-			r.err = err
+			if r.err == nil {
+				r.err = err
+			}
 			close(r.done)
 		}
 	}
 }
 
-// take makes a trip of the requests that have waited longest, at least one and as many as fit.
+// take makes the trip that follows one which has ended, of the requests that have waited longest, as many as fit; nil where none
+// waits. Batches that have a key in common
+// do not travel together, since each is to see what the one before it has left.
 func (g *groups) take(l lane) *trip {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,11 +188,16 @@ func (g *groups) take(l lane) *trip {
 	}
 	t := &trip{}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	rows, size := 0, 0
+	rows, size, keys := 0, 0, map[string]bool{}
 	for _, r := range q.waiting {
 		rows, size = rows+len(r.rows), size+r.size
-		if len(t.requests) > 0 && (rows > l.most() || size > groupBytes) {
+		if len(t.requests) > 0 && (rows > l.most() || size > groupBytes || slices.ContainsFunc(r.rows, func(row row) bool { return keys[string(row.key)] })) {
 			break
+		}
+		if l.kind == batches {
+			for _, row := range r.rows {
+				keys[string(row.key)] = true
+			}
 		}
 		r.trip = t
 		t.requests = append(t.requests, r)

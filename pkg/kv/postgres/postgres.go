@@ -18,18 +18,17 @@
 //
 // # Writes
 //
-// Sets that wait at the same moment travel as one statement, and so do deletes of one partition and
-// unconditional Apply calls under one fence: while groups are under way, the next one gathers. There
-// is no timer, so a lone write costs one round trip and one commit, as any other does, and the
-// throughput of many grows with their number. A group fails as a whole or not at all, except that
-// each write has its own context: one that ends withdraws the write if it is still waiting.
+// Sets that wait at the same moment travel as one statement, and so do deletes of one partition, unconditional Apply calls under
+// one fence, and other batches of Apply of one partition under one fence: while two groups are under way, the next one gathers
+// (decision 0014). There is no timer, and a lone call goes at once, so that it costs one round trip and one commit, and the
+// throughput of many grows with their number. A group lands as a whole or not at all, except that each batch with conditions has a
+// verdict of its own, and that each call has its own context: one that ends withdraws the call if it is still waiting.
 //
-// Conditional writes, and Apply in general, are one round trip each: two or three statements in one
-// transaction, READ COMMITTED, so that each statement sees all that was committed before it began.
-// The first takes an advisory lock on the key that is the fence, shared, or, for SetIf and DeleteIf,
-// on the key itself, exclusive; so while a fence is being changed, those who rely on it wait, and then
-// see the change; and otherwise any number of them go on side by side, since none touches the row of
-// the fence. All locks on rows are taken in the order of keys, so they cannot cross.
+// SetIf, DeleteIf and groups of batches are one round trip each: two or three statements in one transaction, READ COMMITTED, so
+// that each statement sees all that was committed before it began. The first takes an advisory lock on the key that is the fence,
+// shared, or, for SetIf and DeleteIf, on the key itself, exclusive; so while a fence is being changed, those who rely on it wait,
+// and then see the change; and otherwise any number of them go on side by side, since none touches the row of the fence. All locks
+// on rows are taken in the order of keys, so they cannot cross.
 //
 // A write is repeated only where it is certain that it was not executed: no connection could be had,
 // nothing was sent, or PostgreSQL broke it off as the victim of a deadlock. Reads are repeated when a
@@ -40,9 +39,9 @@
 //
 // # Reads
 //
-// Gets that wait at the same moment travel as one statement, as sets do; each begins after the call did.
-// Each page of a scan is a statement of its own; nothing is held between two pages. For writing, a store connects to a primary only, so that reads are never stale; a store that is opened
-// read-only may use a standby, and is then as late as that.
+// Gets that wait at the same moment travel as one statement, as sets do; each begins after the call did. Each page of a scan is a
+// statement of its own; nothing is held between two pages. For writing, a store connects to a primary only, so that reads are never
+// stale; a store that is opened read-only may use a standby, and is then as late as that.
 package postgres
 
 import (

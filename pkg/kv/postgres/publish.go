@@ -24,10 +24,9 @@ func (s *Store) publish(ctx context.Context, before []kv.Record, last kv.Record,
 	if len(before) > 0 {
 		rows := make([]row, len(before))
 		for i, r := range before {
-			rows[i] = row{r.Partition, r.Key, r.Value}
+			rows[i] = row{partition: r.Partition, key: r.Key, value: r.Value}
 		}
 		queries = append(queries, query{setAll, columns(inKeyOrder(rows))})
 	}
-	_, err := s.applyOne(ctx, queries, last.Partition, kv.Write{Key: last.Key, Value: last.Value, If: &p}, nil)
-	return err
+	return s.applyOne(ctx, queries, last.Partition, kv.Write{Key: last.Key, Value: last.Value, If: &p}, nil)
 }

@@ -121,10 +121,10 @@ select held, exists (select from written) from fence`
 select held, not exists (select from moraine.kv where partition_key = $5 and key = $6) from fence`
 )
 
-// A batch with conditions takes two statements. The first claims every key: it locks the rows that
+// Batches with conditions take two statements. The first claims every key: it locks the rows that
 // are there, which a conflict does even if nothing is then updated, and makes rows without a value
-// for the others, so that nobody else can. The second sees them all, judges, and then either
-// performs the writes or takes the new rows away again.
+// for the others, so that nobody else can. The second sees them all, judges each batch, and then either
+// performs its writes or takes the new rows away again. It returns the positions of writes whose conditions failed.
 const (
 	claim = fence + `
 insert into moraine.kv (partition_key, key)
@@ -133,28 +133,31 @@ where (select held from fence)
 on conflict (partition_key, key) do update set value = kv.value where false`
 
 	settle = fence + `, writes as (
-    select w.key, w.value, stored.value is null as claimed, case w.condition
+    select w.key, w.value, w.batch, w.position, stored.value is null as claimed, case w.condition
         when 0 then true
         when 1 then stored.value is null
         when 2 then stored.value is not null
         else coalesce(stored.value = w.expected, false)
     end as holds
-    from unnest($6::bytea[], $7::bytea[], $8::smallint[], $9::bytea[]) as w(key, value, condition, expected)
+    from unnest($6::bytea[], $7::bytea[], $8::smallint[], $9::bytea[], $10::integer[])
+        with ordinality as w(key, value, condition, expected, batch, position)
     left join lateral (
         select value from moraine.kv where partition_key = $5 and key = w.key offset 0
     ) as stored on true
-), verdict as (
-    select held and not exists (select from writes where not holds) as good from fence
+), verdicts as (
+    select batch, bool_and(holds) and (select held from fence) as good from writes group by batch
+), judged as (
+    select key, value, claimed, good from writes join verdicts using (batch)
 ), updated as (
-    update moraine.kv set value = writes.value from writes
-    where (select good from verdict) and writes.value is not null
-        and partition_key = $5 and kv.key = any($6) and kv.key = writes.key
+    update moraine.kv set value = judged.value from judged
+    where good and judged.value is not null
+        and partition_key = $5 and kv.key = any($6) and kv.key = judged.key
 ), deleted as (
-    delete from moraine.kv using writes
-    where case when (select good from verdict) then writes.value is null else writes.claimed end
-        and partition_key = $5 and kv.key = any($6) and kv.key = writes.key
+    delete from moraine.kv using judged
+    where case when good then judged.value is null else claimed end
+        and partition_key = $5 and kv.key = any($6) and kv.key = judged.key
 )
-select held, (select key from writes where not holds order by key limit 1) from fence`
+select held, array(select position::integer from writes where not holds order by position) from fence`
 )
 
 // Conditions as the statements know them.

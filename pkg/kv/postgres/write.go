@@ -26,7 +26,7 @@ func (s *Store) Set(ctx context.Context, partition, key, value []byte) error {
 func (s *Store) Delete(ctx context.Context, partition, key []byte) error {
 	err := s.Limits().CheckKey(partition, key)
 	if err == nil {
-		err = s.group(ctx, lane{deletes: true, partition: string(partition)}, partition, []kv.Write{{Key: key}})
+		err = s.group(ctx, lane{kind: deletes, partition: string(partition)}, partition, []kv.Write{{Key: key}})
 	}
 	return kv.Wrap("delete", partition, key, err)
 }
@@ -52,7 +52,7 @@ func (s *Store) DeleteIf(ctx context.Context, partition, key []byte, p kv.Predic
 // group performs unconditional writes, all sets or all deletes, along with what else waits.
 func (s *Store) group(ctx context.Context, l lane, partition []byte, writes []kv.Write) error {
 	return s.change(ctx, func() error {
-		return s.groups.do(ctx, &s.calls, l, rowsOf(partition, writes))
+		return s.groups.do(ctx, &s.calls, l, newRequest(rowsOf(partition, writes)...))
 	})
 }
 
@@ -60,16 +60,21 @@ func rowsOf(partition []byte, writes []kv.Write) []row {
 	rows := make([]row, len(writes))
 	partition = bytes.Clone(partition)
 	for i, w := range writes {
-		rows[i] = row{partition, bytes.Clone(w.Key), bytes.Clone(w.Value)}
+		rows[i] = row{partition: partition, key: bytes.Clone(w.Key), value: bytes.Clone(w.Value)}
+		if w.If != nil {
+			rows[i].condition = new(*w.If)
+		}
 	}
 	return rows
 }
 
 func (s *Store) runGroup(ctx context.Context, l lane, requests []*request) error {
-	switch {
-	case l.reads:
+	switch l.kind {
+	case reads:
 		return s.getAll(ctx, requests)
-	case l.deletes:
+	case batches:
+		return s.applyAll(ctx, []byte(l.partition), requests, l.fence.fence())
+	case deletes:
 		return s.deleteAll(ctx, []byte(l.partition), merge(requests))
 	default:
 		return s.setAll(ctx, merge(requests), l.fence.fence())
