@@ -174,8 +174,7 @@ func (g *groups) serve(l lane, t *trip) {
 }
 
 // take makes the trip that follows one which has ended, of the requests that have waited longest, as many as fit; nil where none
-// waits. Batches that have a key in common
-// do not travel together, since each is to see what the one before it has left.
+// waits. Batches that have a key in common do not travel together, since each is to see what the one before it has left.
 func (g *groups) take(l lane) *trip {
 	g.mu.Lock()
 	defer g.mu.Unlock()
