@@ -144,10 +144,8 @@ on conflict (partition_key, key) do update set value = kv.value where false`
     left join lateral (
         select value from moraine.kv where partition_key = $5 and key = w.key offset 0
     ) as stored on true
-), verdicts as (
-    select batch, bool_and(holds) and (select held from fence) as good from writes group by batch
 ), judged as (
-    select key, value, claimed, good from writes join verdicts using (batch)
+    select key, value, claimed, bool_and(holds) over (partition by batch) and (select held from fence) as good from writes
 ), updated as (
     update moraine.kv set value = judged.value from judged
     where good and judged.value is not null
